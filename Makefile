@@ -40,7 +40,7 @@ test: $(PROJECT) ## Run the fast tests: three minutes on two cores (ARGS="…" g
 
 test-lowest: $(PROJECT) ## Test the types, and the runtime in part, with the lowest versions of their dependencies
 	@$(UV) venv --quiet --clear --python $(RUN) $(LOWEST)
-	@$(INSTALL_LOWEST) -e 'generated[migrate]'
+	@$(INSTALL_LOWEST) -e 'codegen[migrate]' -e 'generated[pydantic]'
 	$(LOWEST)/bin/python -m pytest -n auto -m "not long" tests/generated $(ARGS)
 	@$(INSTALL_LOWEST) -e generated -e '.[$(EXTRAS)]'
 	$(LOWEST)/bin/python -m pytest -n auto -m "not long" $(RUNTIME_TESTS) $(ARGS)

@@ -14,7 +14,7 @@ from urllib.request import Request, urlopen
 import uvicorn
 from fastapi import FastAPI
 
-from mcpspec.v2025_11_25.plain.models import CallToolRequestParams, CallToolResult, TextContent, Tool
+from mcpspec.v2025_11_25.models import CallToolRequestParams, CallToolResult, TextContent, Tool
 
 app = FastAPI()
 

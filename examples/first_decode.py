@@ -1,6 +1,6 @@
 """Decode a tool result into msgspec and Pydantic types, and show a decode error."""
 
-from mcpspec.v2026_07_28 import models, structs
+from mcpspec.v2026_07_28.exact import models, structs
 
 RAW = b'{"resultType": "complete", "content": [{"type": "text", "text": "12 degrees, light rain"}]}'
 

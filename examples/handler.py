@@ -5,7 +5,7 @@ A runtime would call it with typed parameters and a context; here `main` does.
 
 import asyncio
 
-from mcpspec.v2026_07_28.plain import handlers, structs
+from mcpspec.v2026_07_28 import handlers, structs
 
 
 class Weather(handlers.ServerStub[None]):

@@ -38,7 +38,7 @@ def find_files(paths: list[Path]) -> Iterator[Path]:
 
 def validate(tools: Any, version: str) -> tuple[list[str], list[str]]:
     """Return the errors, and the members that the revision would ignore."""
-    types = mcpspec.revision(version).structs
+    types = mcpspec.revision(version).exact.structs
     text = json.dumps({**DEFAULTS, "tools": tools}).encode()
     try:
         types.decode(text, types.ListToolsResult)

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from msgspec import field as member
 
+from mcpspec.support.everyday_structs import ConstantStruct, Struct, constant
 from mcpspec.support.methods import Method
-from mcpspec.support.plain_structs import ConstantStruct, Struct, constant
 from mcpspec.support.structs import decode, from_builtins, to_builtins
 from typedmcp import Extension
 from typedmcp.protocol.codec import OwnTable

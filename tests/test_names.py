@@ -32,7 +32,7 @@ def test_type_checkers_and_the_lazy_import_see_the_same_names_in_the_same_module
         if alias.asname is None
     }
     lazy = {name: f"typedmcp.{module}" for name, module in typedmcp._MODULE_OF.items()}  # pyright: ignore[reportPrivateUsage]
-    assert imports == {**lazy, "sync": "typedmcp"}
+    assert imports == {**lazy, "sync": "typedmcp", "types": "typedmcp"}
     assert sorted(typedmcp.__all__) == sorted([*imports, "__version__"])
 
 
@@ -48,7 +48,7 @@ def _modules_after(code: str) -> list[str]:
 
 
 def test_importing_the_package_loads_neither_types_nor_an_event_loop() -> None:
-    assert not {"asyncio", "msgspec", "pydantic", "mcpspec.v2026_07_28.structs"} & {*_modules_after("pass")}
+    assert not {"asyncio", "msgspec", "pydantic", "mcpspec.v2026_07_28.exact.structs"} & {*_modules_after("pass")}
 
 
 def test_serving_structs_does_not_load_pydantic() -> None:
@@ -65,6 +65,6 @@ def test_a_server_loads_the_types_of_an_older_revision_when_a_client_first_uses_
     handler = "type('Handler', (), {'call_tool': lambda self, params, ctx: None})()"
     loaded = _modules_after(f"typedmcp.ServerConfig({handler})")
     assert [name for name in loaded if name.endswith(".structs") and "mcpspec.v" in name] == [
-        "mcpspec.v2026_07_28.plain.structs",
         "mcpspec.v2026_07_28.structs",
+        "mcpspec.v2026_07_28.exact.structs",
     ]

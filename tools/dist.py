@@ -245,13 +245,13 @@ def try_types(environment: TrialEnvironment) -> None:
     environment.run("decode_vectors.py", "structs", ROOT / "tests" / "vectors")
     environment.install(MCPSPEC, ["pydantic"])
     environment.run("decode_vectors.py", "models", ROOT / "tests" / "vectors")
-    environment.install(MCPSPEC, ["migrate"])
-    environment.run("migrate_imports.py")
     environment.verify_types("mcpspec")
 
 
 def try_compiler(environment: TrialEnvironment) -> None:
     """Compile the schemas that come with the compiler, and the one of its README with the commands that are there."""
+    environment.install(CODEGEN, ["migrate"])
+    environment.run("migrate_imports.py")
     environment.install(CODEGEN, [])
     command = environment.python.with_name("mcpspec-codegen")
     output = environment.folder / "output"

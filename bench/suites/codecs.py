@@ -35,9 +35,9 @@ CONTENDERS = {
     "typedmcp structs, open objects unchecked": CodecModule(
         "typedmcp_structs_unchecked", "all of the schema except inside _meta and JSON Schemas"
     ),
-    "typedmcp plain structs (msgspec)": CodecModule("typedmcp_plain_structs", PLAIN),
+    "typedmcp everyday structs (msgspec)": CodecModule("typedmcp_everyday_structs", PLAIN),
     "typedmcp models (Pydantic)": CodecModule("typedmcp_models", ALL),
-    "typedmcp plain models (Pydantic)": CodecModule("typedmcp_plain_models", PLAIN),
+    "typedmcp everyday models (Pydantic)": CodecModule("typedmcp_everyday_models", PLAIN),
     OFFICIAL: CodecModule(
         "official_sdk", f"the schema of the revision, or of a later one, except the fields of forms; {LAX}"
     ),

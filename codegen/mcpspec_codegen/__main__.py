@@ -16,6 +16,7 @@ from mcpspec_codegen.bump import bump, find_differences
 from mcpspec_codegen.bundle import bundle
 from mcpspec_codegen.diff import InterfaceTables, describe_changes, read_interface
 from mcpspec_codegen.errors import SchemaError
+from mcpspec_codegen.migrate.command import add_options, migrate
 from mcpspec_codegen.output import check_is_folder, check_links, compare, write
 from mcpspec_codegen.packages import (
     BACKENDS,
@@ -84,6 +85,9 @@ def _add_own_commands(add: _Add) -> None:
     _add_extends(bundled)
     _add_only(bundled)
     bundled.set_defaults(run=_bundle)
+    migrated = add("migrate", help="rewrite imports of mcp.types and mcp_types to mcpspec.compat")
+    add_options(migrated)
+    migrated.set_defaults(run=_migrate)
 
 
 _SCHEMAS = "a JSON Schema with definitions, or a folder of them"
@@ -167,6 +171,10 @@ def _check(options: argparse.Namespace) -> int:
     package = _package_options(options)
     files, _ = compile_package(options.schema, package)
     return _print_differences(compare_package(files, options.out), f"run `{package.command} --out {options.out}`")
+
+
+def _migrate(options: argparse.Namespace) -> int:
+    return migrate(options.paths, is_writing=options.write)
 
 
 def _bundle(options: argparse.Namespace) -> int:

@@ -25,9 +25,9 @@ from mcpspec_codegen.source import Descriptions
 
 __all__ = [
     "COMPAT",
+    "EXACT_MODELS",
+    "EXACT_STRUCTS",
     "MODELS",
-    "PLAIN_MODELS",
-    "PLAIN_STRUCTS",
     "STRUCTS",
     "Backend",
     "find_undocumented",
@@ -38,8 +38,8 @@ __all__ = [
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
-Face: TypeAlias = Literal["exact", "plain", "compat"]
-"""Way in which types show what may be absent: exactly as the schema says, as None and defaults, or as the official
+Face: TypeAlias = Literal["everyday", "exact", "compat"]
+"""Way in which types show what may be absent: as None and defaults, exactly as the schema says, or as the official
 package does."""
 
 
@@ -65,7 +65,7 @@ class Backend:
         return self.output is DataModelType.MsgspecStruct
 
     @property
-    def is_plain(self) -> bool:
+    def has_none(self) -> bool:
         """True if absence is None, or a default."""
         return self.face != "exact"
 
@@ -100,7 +100,7 @@ _COMMON_IMPORTS = (
     "validate",
 )
 
-STRUCTS = Backend(
+EXACT_STRUCTS = Backend(
     module="structs",
     library="msgspec Structs",
     output=DataModelType.MsgspecStruct,
@@ -113,7 +113,7 @@ STRUCTS = Backend(
     ),
     absent="UNSET",
 )
-MODELS = Backend(
+EXACT_MODELS = Backend(
     module="models",
     library="Pydantic models",
     output=DataModelType.PydanticV2BaseModel,
@@ -131,19 +131,19 @@ MODELS = Backend(
 """Ruff removes the imports that a module does not use."""
 
 
-def _plain(backend: Backend) -> Backend:
-    """Return the plain face of a library, whose bases are in a module of their own."""
-    exact, plain = f"mcpspec.support.{backend.module}.", f"mcpspec.support.plain_{backend.module}."
-    imports = (*(name.replace(exact, plain) for name in backend.imports), "mcpspec.support.null.NULL")
+def _everyday(backend: Backend) -> Backend:
+    """Return the everyday face of a library, whose bases are in a module of their own."""
+    exact, own = f"mcpspec.support.{backend.module}.", f"mcpspec.support.everyday_{backend.module}."
+    imports = (*(name.replace(exact, own) for name in backend.imports), "mcpspec.support.null.NULL")
     if not backend.is_msgspec:
-        imports += ("mcpspec.support.plain_models.Nullable", "mcpspec.support.plain_models.null_means")
-    return replace(backend, base=backend.base.replace(exact, plain), imports=imports, absent="None", face="plain")
+        imports += ("mcpspec.support.everyday_models.Nullable", "mcpspec.support.everyday_models.null_means")
+    return replace(backend, base=backend.base.replace(exact, own), imports=imports, absent="None", face="everyday")
 
 
-PLAIN_STRUCTS = _plain(STRUCTS)
-PLAIN_MODELS = _plain(MODELS)
+STRUCTS = _everyday(EXACT_STRUCTS)
+MODELS = _everyday(EXACT_MODELS)
 COMPAT = replace(
-    MODELS,
+    EXACT_MODELS,
     module="models",
     base="mcpspec.support.compat.Model",
     imports=(
@@ -336,7 +336,7 @@ def _template_data(name: str, defs: Schema, backend: Backend, prose: Prose) -> d
     tag, tags = _tag(extra), extra.get("tag", [])[:1]
     constants = {**extra.get("defaults", {}), **extra.get("constants", {})}
     absent: dict[str, Any] = {}
-    if backend.is_plain:  # an optional constant is what its absence means
+    if backend.has_none:  # an optional constant is what its absence means
         required = node.get("required", [])
         absent = {wire: value for wire, value in constants.items() if wire not in required} | extra.get("absent", {})
         constants = {wire: value for wire, value in constants.items() if wire not in absent}
@@ -348,7 +348,7 @@ def _template_data(name: str, defs: Schema, backend: Backend, prose: Prose) -> d
         "closed": extra.get("closed", False),
         "tag": tag,
         "constants": [wire for wire in constants if tag is None or wire != tag["wire"]],
-        "is_plain": backend.is_plain,
+        "has_none": backend.has_none,
         "face": backend.face,
         "bases": [*extra.get("mixins", []), *map(_base_hint, extra.get("bases", []))],
         "annotated": annotated,

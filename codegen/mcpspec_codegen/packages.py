@@ -16,6 +16,7 @@ from mcpspec_codegen import render
 from mcpspec_codegen.budget import MAX_STEPS, limit_steps
 from mcpspec_codegen.defaults import add_defaults
 from mcpspec_codegen.errors import SchemaError
+from mcpspec_codegen.everyday import ProtocolDefaults
 from mcpspec_codegen.extend import extend
 from mcpspec_codegen.interface import Interface, find_inherited, restore_origins
 from mcpspec_codegen.messages import INPUT_REQUEST, NOTIFICATION, REQUEST, SERVER
@@ -26,7 +27,6 @@ from mcpspec_codegen.normalise import normalise
 from mcpspec_codegen.output import check_is_folder, check_links, format_files
 from mcpspec_codegen.own import OwnSchemas, read_own
 from mcpspec_codegen.pipeline import Base, correct_copies, load_base, plain_definitions
-from mcpspec_codegen.plain import ProtocolDefaults
 from mcpspec_codegen.prose import OwnProse, docstring
 
 __all__ = [
@@ -199,7 +199,7 @@ def compare_package(files: dict[str, str], folder: Path) -> list[str]:
 def _stale(files: dict[str, str], folder: Path) -> list[Path]:
     package = folder / next(iter(files)).rpartition("/")[0]
     names = [*BACKENDS, *_MODULES]
-    known = [package / f"{name}.py" for name in (*names, *(f"plain/{name}" for name in ("__init__", *names)))]
+    known = [package / f"{name}.py" for name in (*names, *(f"exact/{name}" for name in ("__init__", *BACKENDS)))]
     written = {folder / path for path in files}
     return [path for path in known if path not in written and path.is_file() and _is_generated(path)]
 

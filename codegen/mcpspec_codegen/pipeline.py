@@ -12,6 +12,7 @@ from mcpspec_codegen import errata, render
 from mcpspec_codegen.defaults import Defaults, add_defaults, check_defaults
 from mcpspec_codegen.diff import InterfaceTables, read_interface
 from mcpspec_codegen.errors import SchemaError
+from mcpspec_codegen.everyday import ProtocolDefaults, check_protocol_defaults
 from mcpspec_codegen.features import check_facts, features, find_log_level_gaps, find_name_param_gaps
 from mcpspec_codegen.interface import Inherited, Interface, find_inherited, restore_origins, select_reachable
 from mcpspec_codegen.messages import inherit_envelope
@@ -29,7 +30,6 @@ from mcpspec_codegen.normalise import canonicalise, normalise
 from mcpspec_codegen.order import find_order, load_orders
 from mcpspec_codegen.output import format_files
 from mcpspec_codegen.own import to_2020_12
-from mcpspec_codegen.plain import ProtocolDefaults, check_protocol_defaults
 from mcpspec_codegen.prose import CombinedProse, OfficialProse
 from mcpspec_codegen.restore import GeneratedFacts, hoist_definitions, restore
 from mcpspec_codegen.source import DRAFT, Source, load, load_descriptions, load_pinned, read_json

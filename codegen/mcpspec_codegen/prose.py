@@ -12,7 +12,7 @@ from mcpspec_codegen.inline import name_variant
 from mcpspec_codegen.nodes import Schema, is_schema
 from mcpspec_codegen.source import Descriptions
 
-__all__ = ["CombinedProse", "OfficialProse", "OwnProse", "Prose", "docstring"]
+__all__ = ["CombinedProse", "ExactProse", "OfficialProse", "OwnProse", "Prose", "docstring"]
 
 
 class Prose(Protocol):
@@ -73,6 +73,24 @@ class CombinedProse:
         """Yield the names of a definition in the revisions, each with the descriptions there."""
         for known, prose in self.revisions:
             yield from ((old, prose) for old in (name, *self.former_names.get(name, ())) if old in known)
+
+
+@dataclass(frozen=True, slots=True)
+class ExactProse:
+    """The descriptions of exact types. Members that an everyday class has, too, are described there."""
+
+    base: Prose
+    everyday: frozenset[str]
+    """The definitions that are everyday classes, too."""
+
+    def of_definition(self, name: str) -> str | None:
+        return self.base.of_definition(name)
+
+    def of_property(self, owners: list[str], name: str) -> str | None:
+        return None if owners[0] in self.everyday else self.base.of_property(owners, name)
+
+    def reference(self, name: str) -> str | None:
+        return None if name in self.everyday else self.base.reference(name)
 
 
 @dataclass(frozen=True, slots=True)

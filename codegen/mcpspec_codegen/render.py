@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
@@ -13,20 +14,21 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from mcpspec_codegen import names
 from mcpspec_codegen.errors import SchemaError
+from mcpspec_codegen.everyday import ProtocolDefaults, simplify
 from mcpspec_codegen.interface import Interface
 from mcpspec_codegen.methods import TABLES, MethodDefinition
 from mcpspec_codegen.models import (
     COMPAT,
     COMPAT_SUPPORT,
+    EXACT_MODELS,
+    EXACT_STRUCTS,
     MODELS,
-    PLAIN_MODELS,
-    PLAIN_STRUCTS,
     STRUCTS,
     Backend,
     generate_classes,
 )
 from mcpspec_codegen.nodes import Schema, ref_name
-from mcpspec_codegen.plain import ProtocolDefaults, simplify
+from mcpspec_codegen.prose import ExactProse
 from mcpspec_codegen.source import DRAFT, Source
 from mcpspec_codegen.superset import CompatFacts
 
@@ -54,38 +56,38 @@ _environment = Environment(
 _environment.filters["pascal"] = names.to_pascal
 
 
+def _quoted(listed: Iterable[str]) -> str:
+    """Return names as the lines of a list of texts, as many in each line as fit."""
+    return textwrap.indent(textwrap.fill(" ".join(f'"{name}",' for name in listed), 116), "    ")
+
+
+_environment.filters["quoted"] = _quoted
+
+
 def _render(template: str, **context: Any) -> str:
     return _environment.get_template(template).render(**context)
 
 
 BACKENDS = (STRUCTS, MODELS)
-"""The exact types of both libraries, each of which also has a plain face."""
-_PLAIN = {STRUCTS.module: PLAIN_STRUCTS, MODELS.module: PLAIN_MODELS}
+"""The everyday types of both libraries, each of which also has an exact face."""
+_EXACT = {STRUCTS: EXACT_STRUCTS, MODELS: EXACT_MODELS}
 
 
 def modules(interface: Interface, backends: Sequence[Backend], defaults: ProtocolDefaults, file: str) -> dict[str, str]:
-    """Render the modules of a package: path → text. The plain types are in its sub-package `plain`.
+    """Render the modules of a package: path → text. The exact types are in its sub-package `exact`.
 
     Raises `SchemaError`, with the schema's file, if that fails.
     """
-    inherited = interface.inherited
-    plain = replace(
-        interface,
-        title=f"{interface.title}, plain",
-        document=simplify(interface.document, defaults),
-        inherited=replace(inherited, package=f"{inherited.package}.plain"),
-    )
+    everyday = replace(interface, document=simplify(interface.document, defaults))
     try:
-        exact_modules = _modules(interface, backends, ("plain",))
-        plain_modules = _modules(plain, [_PLAIN[backend.module] for backend in backends])
+        return _modules(everyday, backends) | _exact_modules(interface, everyday, backends)
     except RecursionError as error:
         raise SchemaError(file, "", "nested too deeply") from error
     except Exception as error:  # the generator of classes documents none of its errors
         raise SchemaError(file, "", f"no Python could be generated: {type(error).__name__}: {error}") from error
-    return exact_modules | {f"plain/{name}": text for name, text in plain_modules.items()}
 
 
-def _modules(interface: Interface, backends: Sequence[Backend], packages: Sequence[str] = ()) -> dict[str, str]:
+def _modules(interface: Interface, backends: Sequence[Backend]) -> dict[str, str]:
     found: dict[str, str] = {}
     for backend in backends:
         found |= {
@@ -94,8 +96,23 @@ def _modules(interface: Interface, backends: Sequence[Backend], packages: Sequen
         }
         if interface.methods:
             found[backend.prefix + "handlers"] = _handlers_module(interface, backend)
-    init = _package(interface.title, [*found, *packages], interface.command, interface.note)
+    init = _package(interface.title, [*found, "exact"], interface.command, interface.note)
     return {"__init__": init, **found}
+
+
+def _exact_modules(interface: Interface, everyday: Interface, backends: Sequence[Backend]) -> dict[str, str]:
+    """Render the exact types. Methods name the everyday types, which are also where members are described."""
+    defs = interface.document["$defs"].items()
+    same = frozenset(name for name, node in defs if node["x"]["kind"] == everyday.document["$defs"][name]["x"]["kind"])
+    exact = replace(
+        interface,
+        title=f"{interface.title}, exact",
+        inherited=replace(interface.inherited, package=f"{interface.inherited.package}.exact"),
+        prose=ExactProse(interface.prose, same),
+    )
+    found = {backend.module: _types_module(exact, _EXACT[backend]) for backend in backends}
+    init = _package(exact.title, [*found], exact.command, exact.note)
+    return {"exact/__init__": init, **{f"exact/{name}": text for name, text in found.items()}}
 
 
 def _types_module(interface: Interface, backend: Backend) -> str:
@@ -171,8 +188,12 @@ def _handlers_module(interface: Interface, backend: Backend) -> str:
         if any(method.is_sent_by(sender) for method in interface.methods)
     }
     inherited = interface.inherited.methods
+    listed = [
+        f"{side}{name}" for side, groups in sides.items() for name in (*map(names.to_pascal, groups), "Handler", "Stub")
+    ]
     return _render(
         "handlers.py.jinja2",
+        names=["MaybeAwaitable", "UnimplementedMethodError", *listed],
         sides=sides,
         own={
             side: {group: methods for group, methods in groups.items() if any(m.name not in inherited for m in methods)}

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any, TypedDict, TypeVar
 
+from mcpspec_codegen.everyday import simplify
 from mcpspec_codegen.nodes import BOUNDS, Schema, is_schema, map_children, ref_name, type_names
-from mcpspec_codegen.plain import simplify
 from mcpspec_codegen.unions import find_common_tag
 
 T = TypeVar("T")

@@ -63,7 +63,7 @@ def json_schema(name: str, version: str = LATEST) -> dict[str, Any]:
 def convert(value: Any, to: str, *, meta: Mapping[str, Any] | None = None) -> Converted[Any]:
     """Convert a message, or any other value of the protocol, to another revision: `convert(tool, "2024-11-05")`.
 
-    `value` is of a type of `structs` or `models`, exact or plain. The result's `value` is of the type with the same name,
+    `value` is of a type of `structs` or `models`, everyday or exact. The result's `value` is of the type with the same name,
     in the same library; its `lost` names what the revision cannot express, with paths. `meta` is added to the `_meta` of
     a request: modern revisions require the client's revision and capabilities there. Raises `ConversionError` if the
     revision cannot express the value at all, `TypeError` for a value of no revision, and `LookupError` for an unknown

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
-    from typedmcp import sync
+    from typedmcp import sync, types
     from typedmcp.app import AssistantMessage, Audio, CallNext, File, Image, Middleware, Server, UserMessage
     from typedmcp.client import CallOptions, ChangeEvent, Client, ConnectOptions, Subscription, connect, with_defaults
     from typedmcp.client.config import ServerEntry, load_config
@@ -123,7 +123,7 @@ __all__ = [
     "StateSigner", "StaticTokens", "StdioServerParameters", "Store", "Subscription", "TaskCancelledError", "TaskLimits",
     "TaskStore", "ToolError", "Transport", "UnsupportedVersionError", "UsageError", "UserMessage", "__version__",
     "asgi", "connect", "connect_all", "in_thread", "load_config", "memory_pair", "serve", "serve_async", "sync",
-    "text_of", "with_defaults",
+    "text_of", "types", "with_defaults",
 ]  # fmt: skip
 
 __version__ = "0.1.0"
@@ -139,15 +139,21 @@ _MEANT = {
 
 def __getattr__(name: str) -> object:
     """Import a public name when it is first used."""
-    if name == "sync":
-        return import_module("typedmcp.sync")
+    if name in ("sync", "types"):
+        return import_module(f"typedmcp.{name}")
     module = _MODULE_OF.get(name)
     if module is None:
-        meant = _MEANT.get(name)
+        meant = _MEANT.get(name) or _find_type(name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{f'; {meant}' if meant else ''}")
     value: object = getattr(import_module(f"{__name__}.{module}"), name)
     globals()[name] = value
     return value
+
+
+def _find_type(name: str) -> str | None:
+    """Return where a type of the protocol is, for an error."""
+    is_type = name[:1].isupper() and name in import_module("typedmcp.types").__all__
+    return f"it is a type of the protocol: from typedmcp.types import {name}" if is_type else None
 
 
 def __dir__() -> list[str]:

@@ -421,7 +421,7 @@ def test_a_rejected_tool_is_not_registered() -> None:
 @each(
     "add, options, text",
     [
-        ("tool", {"tags": {"a"}}, r"unknown option 'tags' of a tool; known: annotations, "),
+        ("tool", {"tag": {"a"}}, r"unknown option 'tag' of a tool; known: annotations, "),
         ("resource", {"mime": "text/plain"}, r"unknown option 'mime' of a resource; known: "),
         ("prompt", {"timeout": 1}, r"unknown option 'timeout' of a prompt; known: descr"),
     ],

@@ -36,7 +36,7 @@ CORE = {
 SERVER = """
 import json, sys
 import typedmcp
-from mcpspec.v2026_07_28.structs import CallToolResult, TextContent
+from mcpspec.v2026_07_28.exact.structs import CallToolResult, TextContent
 
 class Handler:
     def call_tool(self, params, ctx):

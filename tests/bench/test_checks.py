@@ -17,7 +17,7 @@ from bench.quote import ROOT
 from bench.suites.codecs import CONTENDERS
 
 EXACT = {"typedmcp_structs", "typedmcp_models"}
-PLAIN = {"typedmcp_plain_structs", "typedmcp_plain_models"}
+PLAIN = {"typedmcp_everyday_structs", "typedmcp_everyday_models"}
 UNCHECKED, SDK, ONE_PASS = "typedmcp_structs_unchecked", "official_sdk", "official_one_pass"
 UNTYPED = {"msgspec_untyped", "json_untyped"}  # orjson is not installed for the tests
 ALL = EXACT | PLAIN | {UNCHECKED, SDK, ONE_PASS}

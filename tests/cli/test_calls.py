@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mcpspec.v2026_07_28 import structs
+from mcpspec.v2026_07_28.exact import structs
 from tests.cases import each
 from tests.cli.command import COMMAND, ENVIRONMENT, CommandResult, InProcess, case_id, typedmcp
 from tests.spoken import MODERN_REVISION

@@ -10,9 +10,8 @@ import msgspec
 import pytest
 
 import typedmcp
+from mcpspec.ext.tasks import structs as tasks
 from mcpspec.ext.tasks.methods import EXTENSION_ID
-from mcpspec.ext.tasks.plain import structs as tasks
-from mcpspec.v2026_07_28 import methods as exact_methods
 from tests.cases import each
 from tests.client.test_misbehaviour import played
 from tests.server.scripted import Json, run
@@ -46,7 +45,7 @@ SENDERS: dict[str, Callable[[Any], Any]] = {
     "call_tool": lambda client: client.call_tool("x"),
     "call_tool with a type": lambda client: client.call_tool("x", result_type=str),
     "send": lambda client: client.send(methods.TOOLS_CALL, {"name": "x"}),
-    "send an exact record": lambda client: client.send(exact_methods.TOOLS_CALL, {"name": "x"}),
+    "send an exact record": lambda client: client.send(methods.TOOLS_CALL.exact, {"name": "x"}),
 }
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import typedmcp
-from mcpspec.ext.tasks.plain import structs
+from mcpspec.ext.tasks import structs
 from tests.cases import each
 from tests.client.test_extension_clients import over_http
 from tests.client.test_misbehaviour import Script

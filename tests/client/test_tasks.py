@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import typedmcp
-from mcpspec.ext.tasks.plain import methods, structs
+from mcpspec.ext.tasks import methods, structs
 from tests.cases import each
 from tests.server.scripted import LEGACY, run
 from typedmcp import ClientTasks, Context, ServerTasks, TaskLimits, text_of

@@ -181,13 +181,13 @@ def outcome(types, name, value):
         return {"error": repr(error)}
     return {"encoded": json.loads(types.encode(decoded))}
 
-types = getattr(revision(LATEST), sys.argv[1])
+types = getattr(revision(LATEST).exact, sys.argv[1])
 from mcpspec.support.errors import DecodeError
 print(json.dumps([outcome(types, name, value) for name, value in json.loads(sys.argv[2])]))
 """
 
 
 def decode(package: Path, backend: str, values: Sequence[tuple[str, Any]]) -> list[Outcome]:
-    """Decode values of the newest revision's types with a backend of a compiled package, in a fresh process."""
+    """Decode values of the newest revision's exact types with a backend of a compiled package, in a fresh process."""
     outcomes = json.loads(python(package, _DECODE, backend, json.dumps(values)))
     return [Outcome(**outcome) for outcome in outcomes]

@@ -311,8 +311,8 @@ def test_bump_compiles_a_draft_that_differs_into_a_package_of_its_own(
         "import mcpspec\nfrom mcpspec import features\n"
         "print(mcpspec.VERSIONS, mcpspec.LATEST, list(features.FEATURES), features.DRAFT.version)\n"
         "print(mcpspec.revision('draft') is mcpspec.draft, mcpspec.draft.methods.PROTOCOL_VERSION)\n"
-        'print(mcpspec.draft.structs.decode(b\'{"name": "a", "inputSchema": {"type": "object"}, "price": 5}\','
-        " mcpspec.draft.structs.Tool).price)",
+        'print(mcpspec.draft.exact.structs.decode(b\'{"name": "a", "inputSchema": {"type": "object"}, "price": 5}\','
+        " mcpspec.draft.exact.structs.Tool).price)",
     )
     assert told.splitlines() == [f"('{NEWEST}',) {NEWEST} ['{NEWEST}'] draft", "True draft", "5"]
     capsys.readouterr()

@@ -24,8 +24,8 @@ from __future__ import annotations
 import sys
 
 import typedmcp
-from acme_mcp.plain import handlers, methods
-from acme_mcp.plain import structs as s
+from acme_mcp import handlers, methods
+from acme_mcp import structs as s
 from typedmcp import Context
 
 
@@ -134,7 +134,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _on_models(server: str) -> str:
     """Return the server on Pydantic models."""
     modules = server.replace("import handlers, methods", "import models_handlers as handlers\n"
-        "from acme_mcp.plain import models_methods as methods").replace("import structs", "import models")  # fmt: skip
+        "from acme_mcp import models_methods as methods").replace("import structs", "import models")  # fmt: skip
     return modules.replace("methods=methods", 'methods=methods, codec="pydantic"')
 
 

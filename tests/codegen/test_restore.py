@@ -150,8 +150,8 @@ def test_a_member_that_has_to_be_absent_is_left_out() -> None:
 
 
 def test_the_types_of_apps_refer_to_the_protocol_instead_of_repeating_it() -> None:
-    from mcpspec.ext.apps import structs as apps
-    from mcpspec.v2026_07_28 import structs
+    from mcpspec.ext.apps.exact import structs as apps
+    from mcpspec.v2026_07_28.exact import structs
 
     assert apps.ContentBlock is structs.ContentBlock
     assert apps.Tool is structs.Tool

@@ -130,10 +130,11 @@ def _texts(table: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _docstrings(version: str) -> frozenset[str]:
     """Return the docstrings of the classes, aliases and members of a version, without the links."""
     package = version if "/" in version else f"v{version.replace('-', '_')}"
-    source = (GENERATED / "mcpspec" / package / "structs.py").read_text(encoding="utf-8")
-    nodes = [node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Expr)]
+    modules = [GENERATED / "mcpspec" / package / name for name in ("structs.py", "exact/structs.py")]
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in modules]
+    nodes = [node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Expr)]
     constants = [node.value for node in nodes if isinstance(node, ast.Constant)]
-    return frozenset(text.partition("\n")[0] for text in constants if isinstance(text, str))
+    return frozenset(text.partition("\n")[0].partition(" https://")[0] for text in constants if isinstance(text, str))
 
 
 def test_every_description_is_used_by_a_version_for_which_it_holds() -> None:

@@ -20,8 +20,8 @@ _TARGETS = set(" ".join(re.findall(r"^([a-z][a-z -]+):", _MAKEFILE, re.MULTILINE
 EXTRAS: list[str] = [*tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]]
 """The extras of the runtime."""
 _EXTRAS_OF: dict[str, list[str]] = {
-    "typedmcp": EXTRAS, ".": EXTRAS, "mcpspec": ["migrate", "pydantic"], "./generated": ["migrate", "pydantic"],
-    "mcpspec-codegen": [], "./codegen": [],
+    "typedmcp": EXTRAS, ".": EXTRAS, "mcpspec": ["pydantic"], "./generated": ["pydantic"],
+    "mcpspec-codegen": ["migrate"], "./codegen": ["migrate"],
 }  # fmt: skip
 """The projects, and their folders → their extras."""
 

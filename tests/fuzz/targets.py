@@ -203,7 +203,7 @@ def conversion(data: bytes) -> None:
         return
     versions = mcpspec.VERSIONS
     source, target = versions[data[0] % len(versions)], versions[data[1] % len(versions)]
-    types = mcpspec.revision(source).structs
+    types = mcpspec.revision(source).exact.structs
     kind = getattr(types, _NAMES[data[2] % len(_NAMES)], None)
     if kind is None:
         return
@@ -213,6 +213,6 @@ def conversion(data: bytes) -> None:
         return
     with suppress(ConversionError):
         converted = mcpspec.convert(value, target)
-        sent = mcpspec.revision(target).structs.to_builtins(converted.value)
+        sent = mcpspec.revision(target).exact.structs.to_builtins(converted.value)
         again = json.loads(json.dumps(sent))
-        mcpspec.revision(target).structs.from_builtins(again, type(converted.value))
+        mcpspec.revision(target).exact.structs.from_builtins(again, type(converted.value))

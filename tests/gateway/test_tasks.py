@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import typedmcp
-from mcpspec.ext.tasks.plain import methods
+from mcpspec.ext.tasks import methods
 from tests.cases import each
 from tests.gateway.uvicorn import serving_http
 from tests.helpers import LEGACY, run

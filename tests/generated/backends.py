@@ -28,8 +28,8 @@ __all__ = [
     "type_tree",
 ]
 
-BACKENDS = ("structs", "models")
-FACES = (*BACKENDS, "plain.structs", "plain.models")
+BACKENDS = ("exact.structs", "exact.models")
+FACES = (*BACKENDS, "structs", "models")
 """The modules of types of a revision: the exact ones, and the plain ones."""
 PACKAGES = {
     **{version: "mcpspec.v" + version.replace("-", "_") for version in mcpspec.VERSIONS},

@@ -8,12 +8,12 @@ from typing import Any, get_type_hints
 import pytest
 
 from mcpspec.support.annotations import annotations_of
-from mcpspec.v2026_07_28.plain import structs
+from mcpspec.v2026_07_28 import structs
 from tests.cases import each
 
 SOURCE = """
 from typing import Literal
-from mcpspec.support.plain_structs import ConstantStruct
+from mcpspec.support.everyday_structs import ConstantStruct
 
 class Mine(ConstantStruct, tag_field="type", tag="mine"):
     type: Literal["mine"] = "mine"

@@ -15,14 +15,14 @@ from pydantic_core import MISSING
 
 import mcpspec
 from mcpspec.support.structs import OpenObject, constructor, member
-from mcpspec.v2026_07_28 import models, structs
+from mcpspec.v2026_07_28.exact import models, structs
 from tests.cases import each
 
 Types: TypeAlias = Any
 """A module of types of either backend."""
 
 
-@pytest.fixture(params=["structs", "models"])
+@pytest.fixture(params=["exact.structs", "exact.models"])
 def backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -177,7 +177,7 @@ def test_absent_null_and_empty_members_differ(types: Types, value: dict[str, Any
 
 
 def test_an_absent_member_is_a_marker_that_is_not_null(types: Types, backend: str) -> None:
-    absent = {"structs": msgspec.UNSET, "models": MISSING}[backend]
+    absent = {"exact.structs": msgspec.UNSET, "exact.models": MISSING}[backend]
     result = types.decode(b'{"content":[],"resultType":"complete"}', types.CallToolResult)
     assert result.structured_content is absent
     result = types.decode(b'{"content":[],"resultType":"complete","structuredContent":null}', types.CallToolResult)
@@ -859,7 +859,7 @@ def test_open_objects_are_equal_by_their_members() -> None:
 
 
 def test_the_repr_of_an_open_object_names_its_type() -> None:
-    assert repr(structs.ToolInputSchema()) == "ToolInputSchema({'type': 'object'})"
+    assert repr(structs.ToolInputSchema()) == "exact.ToolInputSchema({'type': 'object'})"
 
 
 def test_declared_members_of_open_objects_are_decoded_to_their_types() -> None:
@@ -1009,7 +1009,7 @@ def test_an_open_object_has_no_attributes_but_those_it_declares() -> None:
 @each("version", mcpspec.VERSIONS)
 def test_open_objects_have_no_second_dict_for_attributes(version: str) -> None:
     """Every request contains one, so a second dict would cost time and memory."""
-    members: dict[str, Any] = revision(version, "structs").__dict__
+    members: dict[str, Any] = revision(version, "exact.structs").__dict__
     classes = [kind for kind in members.values() if isinstance(kind, type)]
     kinds = [kind for kind in classes if issubclass(kind, OpenObject)]
     found = [kind.__name__ for kind in kinds if hasattr(kind.__new__(kind), "__dict__")]

@@ -14,9 +14,9 @@ from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 
 from mcpspec.support.models import dec_hook, enc_hook, schema_hook
 from mcpspec.support.structs import OpenObject, Struct, member
-from mcpspec.v2026_07_28 import models, structs
-from mcpspec.v2026_07_28.plain import models as plain_models
-from mcpspec.v2026_07_28.plain import structs as plain_structs
+from mcpspec.v2026_07_28 import models as everyday_models
+from mcpspec.v2026_07_28 import structs as everyday_structs
+from mcpspec.v2026_07_28.exact import models, structs
 from tests.cases import each
 from tests.generated.backends import PACKAGES, backend, definitions, same_json
 from tests.generated.json_schemas import check_schema, schema_accepts
@@ -24,12 +24,12 @@ from tests.generated.vectors import REVISIONS, invalid_values, valid_values
 
 Json: TypeAlias = dict[str, Any]
 
-STRUCTS = ("structs", "plain.structs")
+STRUCTS = ("exact.structs", "structs")
 each_face = each("face", STRUCTS)
 each_package = each("version", PACKAGES)
 each_revision = each("version", REVISIONS)
-each_structs = each("types", [structs, plain_structs], ids=STRUCTS)
-each_models = each("types", [models, plain_models], ids=["models", "plain.models"])
+each_structs = each("types", [structs, everyday_structs], ids=STRUCTS)
+each_models = each("types", [models, everyday_models], ids=["exact.models", "models"])
 
 TOOL: Json = {"name": "weather", "inputSchema": {"type": "object", "x": None}}
 TEXT = {"type": "text", "text": "rain"}
@@ -104,7 +104,7 @@ def test_an_error_names_members_of_any_name(types: Any, name: str) -> None:
 
 
 def test_plain_types_read_null_as_absence() -> None:
-    kind = config_of(plain_structs)
+    kind = config_of(everyday_structs)
     made = kind.model_validate({"tool": {**TOOL, "title": None}})
     assert made.model_dump()["tool"] == TOOL
     with pytest.raises(ValidationError):
@@ -164,7 +164,8 @@ def test_members_are_described_under_their_own_names(types: Any) -> None:
     assert schema["properties"]["tool"] == {"$ref": "#/$defs/Tool"}
     assert tool["description"].startswith("A function that the server offers")
     assert tool["required"] == ["name", "inputSchema"]
-    assert tool["properties"]["inputSchema"]["description"] == "JSON Schema of the tool's arguments."
+    arguments = {**schema["$defs"].get("ToolInputSchema", {}), **tool["properties"]["inputSchema"]}
+    assert arguments["description"] == "JSON Schema of the tool's arguments."
     assert schema["$defs"]["TextContent"]["properties"]["type"]["const"] == "text"
     priority = schema["$defs"]["Annotations"]["properties"]["priority"]
     assert {option.get("maximum") for option in priority["anyOf"]} - {None} == {1}
@@ -195,7 +196,7 @@ def test_a_type_that_contains_itself_is_described_by_itself(kind: Any, value: An
 
 def test_structs_do_not_import_pydantic() -> None:
     code = (
-        "import sys; from mcpspec.v2026_07_28 import structs; from mcpspec.v2026_07_28.plain import structs; "
+        "import sys; from mcpspec.v2026_07_28.exact import structs; from mcpspec.v2026_07_28 import structs; "
         "assert 'pydantic' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

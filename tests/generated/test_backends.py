@@ -37,14 +37,14 @@ def _of_model(kind: Any) -> Members | None:
 
 @each("version", PACKAGES)
 def test_both_backends_have_the_same_types(version: str) -> None:
-    assert definitions(version, "structs").keys() == definitions(version, "models").keys()
+    assert definitions(version, "exact.structs").keys() == definitions(version, "exact.models").keys()
 
 
 @each("version", PACKAGES)
 def test_both_backends_have_the_same_members(version: str) -> None:
-    models = definitions(version, "models")
+    models = definitions(version, "exact.models")
     compared = 0
-    for name, struct in definitions(version, "structs").items():
+    for name, struct in definitions(version, "exact.structs").items():
         expected = _of_struct(struct)
         assert _of_model(getattr(models[name], "__value__", models[name])) == expected, name
         compared += expected is not None
@@ -55,7 +55,7 @@ def test_both_backends_have_the_same_members(version: str) -> None:
 def test_members_are_those_of_the_schema(version: str) -> None:
     """The expectation is read off upstream's file, not off the compiler's output."""
     schema, key = official.patched_schema(version)
-    types = definitions(version, "structs")
+    types = definitions(version, "exact.structs")
     for name, node in schema[key].items():
         members = _of_struct(types[name])
         if members is None or "properties" not in node:

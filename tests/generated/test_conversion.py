@@ -25,14 +25,14 @@ from tests.generated.vectors import valid_values
 from tests.pairs import examples
 from tests.strategies import fuzzed, instances
 
-OTHER_FACES = ("models", "plain.structs", "plain.models")
+OTHER_FACES = ("exact.models", "structs", "models")
 OLDEST, NEWEST = mcpspec.VERSIONS[0], mcpspec.VERSIONS[-1]
 PREFIX = "io.modelcontextprotocol/"
 META: dict[str, Any] = {f"{PREFIX}clientCapabilities": {}}
 
 
 def structs_of(version: str) -> Any:
-    return mcpspec.revision(version).structs
+    return mcpspec.revision(version).exact.structs
 
 
 def shared(source: str, target: str) -> Iterator[str]:
@@ -148,7 +148,7 @@ def types_of(version: str, face: str) -> Any:
     return import_module(f"{mcpspec.revision(version).__name__}.{face}")
 
 
-newest, oldest = types_of(NEWEST, "structs"), types_of(OLDEST, "structs")
+newest, oldest = types_of(NEWEST, "exact.structs"), types_of(OLDEST, "exact.structs")
 
 LOSSES: dict[str, tuple[Any, str, list[str], dict[str, Any]]] = {
     "nothing": (newest.TextContent(text="hi"), OLDEST, [], {"type": "text", "text": "hi"}),
@@ -208,7 +208,7 @@ def test_what_is_lost_is_named_with_its_path(case: str) -> None:
 
 
 def test_an_undeclared_member_of_a_model_is_lost() -> None:
-    models = types_of(NEWEST, "models")
+    models = types_of(NEWEST, "exact.models")
     tool = models.from_builtins({"name": "t", "inputSchema": {"type": "object"}, "x": 1}, models.Tool)
     assert mcpspec.convert(tool, OLDEST).lost == ["x"]
 

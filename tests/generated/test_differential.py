@@ -34,7 +34,7 @@ _MUTANTS = 3_000
 _GENERATED = {"small": pairs.examples(15), "large": pairs.examples(5)}
 """For each definition of each revision, by the size of its schema."""
 _LARGE = 4_000
-_AGREEMENT = {"structs": 0.995, "models": 0.998}
+_AGREEMENT = {"exact.structs": 0.995, "exact.models": 0.998}
 
 _JUNK: tuple[Any, ...] = (None, True, 7, 1.5, "x", [], {})
 Path_ = tuple[str | int, ...]
@@ -179,7 +179,7 @@ def test_mutants_are_accepted_and_rejected_as_by_the_schema(version: str) -> Non
 
 def test_no_accepted_deviation_is_stale() -> None:
     """Each class of deviation still contains a value for which our types deviate from the schema."""
-    types = backend(mcpspec.LATEST, "structs")
+    types = backend(mcpspec.LATEST, "exact.structs")
     assert DEVIATIONS.keys() == {"integral float"}
     assert _validator(mcpspec.LATEST, "RequestId").is_valid(1.0)
     with pytest.raises(types.module.DecodeError):
@@ -239,7 +239,7 @@ LENIENCIES: dict[str, tuple[str, Leniency]] = {
 def test_plain_types_accept_more_than_the_schema_for_stated_reasons_only(version: str) -> None:
     unique = {(name, change): mutant for name, value in _originals(version) for change, mutant in _mutants(value)}
     chosen = random.Random(f"plain {version}").sample(sorted(unique), min(_MUTANTS, len(unique)))
-    libraries = [import_module(f"{PACKAGES[version]}.plain.{name}") for name in BACKENDS]
+    libraries = [import_module(f"{PACKAGES[version]}.{name}") for name in BACKENDS]
     lenient: Counter[str] = Counter()
     for name, change in chosen:
         value = unique[name, change]

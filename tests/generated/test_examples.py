@@ -13,8 +13,8 @@ from tests.generated.backends import BACKENDS, backend, same_json
 _COUNT = 129
 
 _LOSSY: dict[tuple[str, str], str] = {
-    ("structs", "ListRootsRequest/list-roots-request.json"): "carries an `id`, which its type does not declare",
-    ("structs", "ReadResourceResultResponse/read-resource-result-response.json"): (
+    ("exact.structs", "ListRootsRequest/list-roots-request.json"): "carries an `id`, which its type does not declare",
+    ("exact.structs", "ReadResourceResultResponse/read-resource-result-response.json"): (
         "its result lacks `ttlMs` and `cacheScope`: valid only as an InputRequiredResult, which has no `contents`"
     ),
 }

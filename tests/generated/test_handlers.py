@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import re
+import sys
 from dataclasses import dataclass
 from importlib import import_module
-from types import ModuleType, SimpleNamespace
+from types import ModuleType, NoneType, SimpleNamespace
 from typing import Any, get_args, get_origin
 
 import pytest
 
 import mcpspec
+from mcpspec.support.annotations import annotations_of
+from mcpspec.support.objects import spread_union
 from tests.cases import each
+from tests.generated.vectors import has_vectors, minimal_value
 
 TASKS = "ext/tasks"
 SIDES = ("Server", "Client")
@@ -29,6 +34,10 @@ class Target:
     def module(self, name: str) -> ModuleType:
         folder = "ext.tasks" if self.version == TASKS else f"v{self.version.replace('-', '_')}"
         return import_module(f"mcpspec.{folder}.{'models_' if self.backend == 'models' else ''}{name}")
+
+    @property
+    def types(self) -> Any:
+        return sys.modules[next(iter(self.module("methods").METHODS.values())).message.__module__]
 
     @property
     def handlers(self) -> ModuleType:
@@ -171,9 +180,70 @@ def test_the_docstring_of_a_method_names_and_describes_its_message(
 ) -> None:
     function = getattr(getattr(target.handlers, f"{side}{kind}"), handler_name(target, method))
     message = target.module("methods").METHODS[method].message
-    description, *_ = (inspect.getdoc(message) or "").splitlines()
+    description = (inspect.getdoc(message) or "").partition(" https://")[0].partition("\n")[0]  # without the link
     described = description != message.__name__  # a message without a description has its name as docstring
-    assert function.__doc__ == (f"`{method}`: {description}" if described else f"`{method}`")
+    assert inspect.getdoc(function) == (f"`{method}`: {description}" if described else f"`{method}`")
+
+
+@each_received
+@each("is_async", [False, True])
+def test_a_handler_gets_and_returns_the_types_that_its_annotations_name(
+    target: Target, side: str, method: str, is_async: bool
+) -> None:
+    record, types = target.module("methods").METHODS[method], target.types
+    annotated: dict[str, Any] = annotations_of(vars(getattr(target.handlers, f"{side}Stub"))[record.handler])
+    names: dict[str, Any] = {"structs": types, "models": types, **vars(target.handlers)}
+    expected: Any = eval(annotated["params"], names)  # noqa: S307  # our own code
+    returned: Any = eval(annotated["return"], names)  # noqa: S307
+    params = None
+    if record.params is not NoneType:
+        params = types.from_builtins(params_of(target, record), record.params)
+    seen: list[Any] = []
+
+    def plain(_self: object, params: Any, _ctx: object) -> Any:
+        seen.append(params)
+        return None if record.result is NoneType else result_of(target, record)
+
+    async def asynchronous(self: object, params: Any, ctx: object) -> Any:
+        return plain(self, params, ctx)
+
+    kind = type(f"Mine{side}", (getattr(target.handlers, f"{side}Stub"),), {})
+    setattr(kind, record.handler, asynchronous if is_async else plain)
+    made = getattr(kind(), record.handler)(params, object())
+    result = asyncio.run(made) if is_async else made
+    assert seen[0] is None or type(seen[0]) in classes_in(expected)
+    assert result is None or type(result) in classes_in(returned)
+
+
+def result_of(target: Target, record: Any) -> Any:
+    """Return a result as the protocol's minimal one, decoded as the type of a record."""
+    name = next(kind.__name__ for kind in spread_union(record.result))
+    return target.types.from_builtins(value_of(target, name), record.result)
+
+
+def params_of(target: Target, record: Any) -> Any:
+    """Return small parameters of a method."""
+    message = value_of(target, record.message.__name__)
+    return message.get("params", message)
+
+
+def value_of(target: Target, name: str) -> Any:
+    """Return a small value of a definition: of this revision, or of the newest that has it, or of the extension."""
+    if target.version == TASKS and "Task" in name:
+        has_task = name.startswith(("GetTaskResult", "TaskStatusNotification"))
+        return TASK if has_task else {"taskId": "1", "inputResponses": {}, "resultType": "complete"}
+    version = next(v for v in (target.version, *reversed(mcpspec.VERSIONS)) if v != TASKS and has_vectors(v, name))
+    return json.loads(minimal_value(version, name))
+
+
+TASK = {
+    "taskId": "1", "status": "working", "createdAt": "2026-07-28T00:00:00Z", "lastUpdatedAt": "2026-07-28T00:00:00Z",
+    "ttlMs": None, "resultType": "complete",
+}  # fmt: skip
+
+
+def classes_in(hint: Any) -> list[type]:
+    return [get_origin(kind) or kind for kind in spread_union(hint)]
 
 
 # Names

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from mcpspec.support.errors import DecodeError
 from mcpspec.support.objects import is_array, is_object
 from mcpspec.support.unknown import Kept, decode_keeping, unknown_members
-from mcpspec.v2026_07_28 import structs
-from mcpspec.v2026_07_28.plain import structs as plain
+from mcpspec.v2026_07_28 import structs as plain
+from mcpspec.v2026_07_28.exact import structs
 from tests.cases import each
 from tests.generated.backends import backend, same_json
 from tests.generated.vectors import REVISIONS, ValidValue, valid_values
@@ -80,7 +80,7 @@ def test_deep_values_are_kept() -> None:
 
 
 @each("version", REVISIONS)
-@each("face", ["structs", "plain.structs"])
+@each("face", ["exact.structs", "structs"])
 def test_without_undeclared_members_nothing_changes(version: str, face: str) -> None:
     types = backend(version, face)
     for vector in valid_values(version):
@@ -125,7 +125,7 @@ def mutated(draw: st.DrawFn, version: str) -> tuple[str, bytes]:
 @settings(max_examples=200)
 @given(version=st.sampled_from(REVISIONS), data=st.data())
 def test_whatever_decodes_is_encoded_as_it_was(version: str, data: st.DataObject) -> None:
-    types = backend(version, "structs")
+    types = backend(version, "exact.structs")
     definition, text = data.draw(mutated(version))
     kind = types.type(definition)
     try:
@@ -138,7 +138,7 @@ def test_whatever_decodes_is_encoded_as_it_was(version: str, data: st.DataObject
 @settings(max_examples=200)
 @given(version=st.sampled_from(REVISIONS), data=st.data())
 def test_plain_types_keep_the_same_undeclared_members(version: str, data: st.DataObject) -> None:
-    types = backend(version, "plain.structs")
+    types = backend(version, "structs")
     definition, text = data.draw(mutated(version))
     kind = types.type(definition)
     try:

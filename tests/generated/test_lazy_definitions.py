@@ -17,7 +17,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 from pydantic import BaseModel
 
-from mcpspec.v2026_07_28 import models
+from mcpspec.v2026_07_28.exact import models
 from tests.cases import each
 from tests.generated.backends import PACKAGES
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from importlib import import_module
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,8 +16,16 @@ from tests.cases import each
 from tests.generated.backends import PACKAGES
 from tests.generated.vectors import REVISIONS, minimal_value
 
-FACES = ("structs", "models", "plain.structs", "plain.models")
-FACE_METHODS = {"structs": "methods", "models": "models_methods"}
+FACES = ("exact.structs", "exact.models", "structs", "models")
+MODULES = {"structs": "methods", "models": "models_methods"}
+TABLES = (
+    "METHODS",
+    "CLIENT_REQUESTS",
+    "CLIENT_NOTIFICATIONS",
+    "SERVER_REQUESTS",
+    "SERVER_NOTIFICATIONS",
+    "INPUT_REQUESTS",
+)
 
 
 def types_of(version: str, face: str) -> Any:
@@ -24,8 +33,13 @@ def types_of(version: str, face: str) -> Any:
 
 
 def methods_of(version: str, face: str) -> Any:
+    """Return the tables of methods, with the types of a face."""
     package, _, library = face.rpartition(".")
-    return import_module(".".join(filter(None, (PACKAGES[version], package, FACE_METHODS[library]))))
+    module = import_module(f"{PACKAGES[version]}.{MODULES[library]}")
+    if not package:
+        return module
+    tables = {name: getattr(module, name) for name in TABLES if hasattr(module, name)}
+    return SimpleNamespace(**{name: {key: m.exact for key, m in table.items()} for name, table in tables.items()})
 
 
 def messages(*kinds: str) -> Iterator[tuple[str, str, Any]]:

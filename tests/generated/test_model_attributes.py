@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import mcpspec
-from mcpspec.v2025_11_25 import models
+from mcpspec.v2025_11_25.exact import models
 from tests.cases import each
 
 
@@ -18,11 +18,11 @@ def tool(**members: Any) -> Any:
 
 @each("version", mcpspec.VERSIONS)
 def test_a_misspelt_attribute_is_rejected_and_not_encoded(version: str) -> None:
-    root = mcpspec.revision(version).models.Root(uri="file:///a")
+    root = mcpspec.revision(version).exact.models.Root(uri="file:///a")
     with pytest.raises(AttributeError, match="Root declares no member 'nmae'; set it in model_extra"):
         root.nmae = "b"
     root.name = "b"
-    assert mcpspec.revision(version).models.to_builtins(root) == {"uri": "file:///a", "name": "b"}
+    assert mcpspec.revision(version).exact.models.to_builtins(root) == {"uri": "file:///a", "name": "b"}
 
 
 def test_an_undeclared_member_is_set_in_model_extra() -> None:

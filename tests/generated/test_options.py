@@ -9,9 +9,9 @@ from typing import Any, Literal
 import pytest
 
 from mcpspec.support.objects import Member, Shape, UnionOptions
-from mcpspec.v2024_11_05 import structs
-from mcpspec.v2026_07_28 import models as models_of_newest
-from mcpspec.v2026_07_28 import structs as structs_of_newest
+from mcpspec.v2024_11_05.exact import structs
+from mcpspec.v2026_07_28.exact import models as models_of_newest
+from mcpspec.v2026_07_28.exact import structs as structs_of_newest
 from tests.cases import each
 
 SHAPES = {
@@ -110,7 +110,7 @@ def test_data_that_always_differs_does_not_fill_the_memory(name: str, members: i
     assert sum(len(str(look)) for look in kept) < 1 << 20
 
 
-@each("backend", [structs_of_newest, models_of_newest], ids=["structs", "models"])
+@each("backend", [structs_of_newest, models_of_newest], ids=["exact.structs", "exact.models"])
 def test_nested_unions_are_not_tried_repeatedly(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The fault is beside the form, which has a union for each field, below three others."""
     fields = {f"field{number}": {"type": "string", "oneOf": [{"const": "a", "title": "A"}]} for number in range(50)}

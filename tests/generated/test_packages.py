@@ -84,8 +84,10 @@ def test_a_revision_itself_loads_no_library_and_no_types() -> None:
 
 
 def test_a_chain_of_attributes_loads_only_the_modules_that_it_names() -> None:
-    loaded = loaded_after("import mcpspec; mcpspec.v2026_07_28.structs.Tool")
-    assert of_package(loaded, *PACKAGES.values()) == {"mcpspec.v2026_07_28", "mcpspec.v2026_07_28.structs"}
+    loaded = loaded_after("import mcpspec; mcpspec.v2026_07_28.exact.structs.Tool")
+    assert of_package(loaded, *PACKAGES.values()) == {
+        "mcpspec.v2026_07_28", "mcpspec.v2026_07_28.exact", "mcpspec.v2026_07_28.exact.structs"
+    }  # fmt: skip
 
 
 def test_an_attribute_of_a_revision_is_its_module() -> None:
@@ -115,7 +117,7 @@ def test_modules_on_structs_do_not_load_pydantic() -> None:
 
 def test_structs_decode_and_report_errors_without_pydantic() -> None:
     loaded = loaded_after(
-        "from mcpspec.v2026_07_28 import structs as s\n"
+        "from mcpspec.v2026_07_28.exact import structs as s\n"
         "s.decode(s.encode(s.TextContent(text='x')), s.ContentBlock)\n"
         "try: s.decode(b'{}', s.Tool)\nexcept s.DecodeError: pass"
     )
@@ -125,7 +127,7 @@ def test_structs_decode_and_report_errors_without_pydantic() -> None:
 def test_models_without_pydantic_name_the_extra() -> None:
     loaded_after(
         "sys.modules['pydantic'] = None\n"
-        "try: from mcpspec.v2026_07_28 import models\n"
+        "try: from mcpspec.v2026_07_28.exact import models\n"
         "except ModuleNotFoundError as error: found = str(error)\n"
         "assert \"models needs Pydantic: pip install 'mcpspec[pydantic]'\" in found"
     )
@@ -169,7 +171,7 @@ def test_a_package_lists_its_modules_before_they_are_loaded() -> None:
     packages = {
         "mcpspec": {"v2024_11_05", "v2026_07_28", "ext"},
         "mcpspec.ext": {"apps", "tasks"},
-        "mcpspec.v2026_07_28": {"structs", "models", "methods", "handlers"},
+        "mcpspec.v2026_07_28": {"structs", "models", "methods", "handlers", "exact"},
     }
     codes = [f"import {name} as package; assert {listed} <= set(dir(package))" for name, listed in packages.items()]
     for (package, modules), loaded in zip(packages.items(), loaded_after_each(*codes), strict=True):
@@ -177,7 +179,7 @@ def test_a_package_lists_its_modules_before_they_are_loaded() -> None:
 
 
 def test_an_extension_is_reached_by_attributes() -> None:
-    assert "mcpspec.ext.tasks.structs" in loaded_after("import mcpspec; mcpspec.ext.tasks.structs.Task")
+    assert "mcpspec.ext.tasks.exact.structs" in loaded_after("import mcpspec; mcpspec.ext.tasks.exact.structs.Task")
 
 
 # Names in the modules
@@ -185,12 +187,11 @@ def test_an_extension_is_reached_by_attributes() -> None:
 MODULES = [
     "mcpspec",
     *PACKAGES.values(),
-    *(f"{package}.plain" for package in PACKAGES.values()),
+    *(f"{package}.exact" for package in PACKAGES.values()),
     *(
-        f"{package}{face}.{module}"
+        f"{package}.{module}"
         for package in PACKAGES.values()
-        for face in ("", ".plain")
-        for module in (*STRUCT_MODULES, *MODEL_MODULES)
+        for module in (*STRUCT_MODULES, *MODEL_MODULES, "exact.structs", "exact.models")
     ),
 ]
 
@@ -210,15 +211,16 @@ def test_every_public_name_can_be_imported_with_a_star(module: str) -> None:
 
 
 @each("version", PACKAGES)
-@each("face, more", [("", ["plain"]), (".plain", [])], ids=["exact", "plain"])
-def test_a_package_offers_its_six_modules(version: str, face: str, more: list[str]) -> None:
-    package = import_module(PACKAGES[version] + face)
-    assert sorted(package.__all__) == sorted((*STRUCT_MODULES, *MODEL_MODULES, *more))
-    assert all(isinstance(getattr(package, name), ModuleType) for name in package.__all__)
+def test_a_package_offers_its_modules(version: str) -> None:
+    package = import_module(PACKAGES[version])
+    assert sorted(package.__all__) == sorted((*STRUCT_MODULES, *MODEL_MODULES, "exact"))
+    assert package.exact.__all__ == ["structs", "models"]
+    for each_package in (package, package.exact):
+        assert all(isinstance(getattr(each_package, name), ModuleType) for name in each_package.__all__)
 
 
 @each("version", PACKAGES)
-@each("backend", ["structs", "models", "plain.structs", "plain.models"])
+@each("backend", ["exact.structs", "exact.models", "structs", "models"])
 def test_every_definition_of_the_schema_is_a_public_type(version: str, backend: str) -> None:
     schema = json.loads((ROOT / "schema" / f"{version}.json").read_text(encoding="utf-8"))
     definitions = schema.get("$defs") or schema["definitions"]
@@ -230,12 +232,12 @@ def test_every_definition_of_the_schema_is_a_public_type(version: str, backend: 
 @each(
     "backend, absent",
     [
-        ("structs", ("UNSET", "UnsetType")),
-        ("models", ("MISSING",)),
-        ("plain.structs", ("NULL",)),
-        ("plain.models", ("NULL",)),
+        ("exact.structs", ("UNSET", "UnsetType")),
+        ("exact.models", ("MISSING",)),
+        ("structs", ("NULL",)),
+        ("models", ("NULL",)),
     ],
-    ids=["structs", "models", "plain.structs", "plain.models"],
+    ids=["exact.structs", "exact.models", "structs", "models"],
 )
 def test_a_module_of_types_has_its_functions_and_its_marker_of_absence(
     version: str, backend: str, absent: tuple[str, ...]
@@ -247,8 +249,12 @@ def test_a_module_of_types_has_its_functions_and_its_marker_of_absence(
 
 @each("version", PACKAGES)
 def test_both_backends_have_types_of_the_same_names(version: str) -> None:
-    structs = set(import_module(f"{PACKAGES[version]}.structs").__all__)
-    models = set(import_module(f"{PACKAGES[version]}.models").__all__)
+    everyday = [set(import_module(f"{PACKAGES[version]}.{library}").__all__) for library in ("structs", "models")]
+    assert everyday[0] == everyday[1]
+    structs, models = (
+        set(import_module(f"{PACKAGES[version]}.exact.{each}").__all__) for each in ("structs", "models")
+    )
+    assert structs - {"UNSET", "UnsetType"} == everyday[0] - {"NULL"}
     assert structs - models == {"UNSET", "UnsetType"}
     assert models - structs == {"MISSING"}
 

@@ -12,11 +12,11 @@ import pytest
 from pydantic import BaseModel, Field, TypeAdapter
 from pydantic.json_schema import JsonSchemaMode
 
+from mcpspec.support.everyday_structs import schema_hook as plain_schema_hook
 from mcpspec.support.models import Model, UnionMeta
-from mcpspec.support.plain_structs import schema_hook as plain_schema_hook
 from mcpspec.support.structs import OpenObject, Struct, member, schema_hook, untagged
-from mcpspec.v2026_07_28 import models, structs
-from mcpspec.v2026_07_28.plain import models as plain
+from mcpspec.v2026_07_28 import models as plain
+from mcpspec.v2026_07_28.exact import models, structs
 from tests.cases import each
 from tests.generated.backends import FACES, PACKAGES, backend, definitions
 from tests.generated.json_schemas import Schema, check_schema, schema_accepts
@@ -25,14 +25,14 @@ from tests.generated.vectors import REVISIONS, RejectedValue, invalid_values, va
 each_package = each("version", PACKAGES)
 each_revision = each("version", REVISIONS)
 each_face = each("face", FACES)
-each_model_face = each("face", ["models", "plain.models"])
+each_model_face = each("face", ["exact.models", "models"])
 
 
 @cache
 def schemas_of(version: str, face: str, mode: JsonSchemaMode = "validation") -> dict[str, Schema]:
     """Return the JSON Schemas that the library of a face makes of all types of a module, by their names."""
     kinds = definitions(version, face)
-    if face.endswith("structs"):
+    if face.endswith("exact.structs"):
         schemas, parts = msgspec.json.schema_components(
             kinds.values(), schema_hook=schema_hook, ref_template="#/$defs/{name}"
         )
@@ -112,7 +112,7 @@ def test_every_member_of_a_model_is_described(version: str, face: str) -> None:
     assert described > 100
 
 
-@each("types", [models, plain], ids=["models", "plain"])
+@each("types", [models, plain], ids=["exact.models", "plain"])
 def test_a_model_has_the_docstrings_and_the_bounds_of_its_members(types: Any) -> None:
     by_alias = types.Annotations.model_json_schema()["properties"]
     assert by_alias["lastModified"]["description"] == "Time of the last change of the object, in ISO 8601."

@@ -12,7 +12,7 @@ from mcpspec.support.objects import spread_union
 from tests.cases import each
 from tests.generated.backends import PACKAGES
 
-FACES = ("structs", "models", "plain.structs", "plain.models")
+FACES = ("exact.structs", "exact.models", "structs", "models")
 UNIONS: dict[str, tuple[str, dict[str, Any], str]] = {
     "of types with a tag": ("ContentBlock", {"type": "text", "text": "a"}, "TextContent"),
     "of messages": (
@@ -45,7 +45,7 @@ def test_a_value_is_an_instance_of_its_union_and_other_values_are_not(case: str,
         assert not isinstance(other, union)
 
 
-@each("face", ["models", "plain.models"])
+@each("face", ["exact.models", "models"])
 @each_union
 def test_schemas_refer_to_a_union_of_models_by_its_name(case: str, face: str) -> None:
     name = UNIONS[case][0]
@@ -61,7 +61,7 @@ def test_the_members_of_every_union_are_listed(face: str) -> None:
     ]  # fmt: skip
 
 
-@each("face", ["structs", "plain.structs"])
+@each("face", ["exact.structs", "structs"])
 def test_a_union_without_a_tag_is_widened_by_a_type_of_ones_own(face: str) -> None:
     types = types_of(face)
 
@@ -80,5 +80,5 @@ def test_a_union_without_a_tag_is_widened_by_a_type_of_ones_own(face: str) -> No
 
 @each("absent", [None, msgspec.UnsetType])
 def test_a_union_that_may_be_absent_is_a_union_of_msgspec(absent: Any) -> None:
-    union = types_of("structs").ServerResult
+    union = types_of("exact.structs").ServerResult
     assert get_args(union | absent) == (union, absent or type(None))

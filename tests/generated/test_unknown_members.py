@@ -13,8 +13,8 @@ import mcpspec
 from mcpspec.support.errors import DecodeError
 from mcpspec.support.objects import is_array, is_object
 from mcpspec.support.unknown import unknown_members
-from mcpspec.v2025_11_25 import structs
-from mcpspec.v2025_11_25.plain import structs as plain
+from mcpspec.v2025_11_25 import structs as plain
+from mcpspec.v2025_11_25.exact import structs
 from tests.cases import each
 
 TOOL = {"name": "a", "inputSchema": {"type": "object", "color": 1}, "_meta": {"x": 1}}
@@ -72,7 +72,7 @@ def list_objects(value: Any) -> list[dict[str, Any]]:
 
 @given(st.sampled_from([v for v in mcpspec.VERSIONS if "ping" in mcpspec.revision(v).methods.METHODS]), st.data())
 def test_decoding_drops_exactly_the_members_that_are_listed(version: str, data: st.DataObject) -> None:
-    types = mcpspec.revision(version).structs
+    types = mcpspec.revision(version).exact.structs
     value = json.loads(json.dumps(RESULT))
     for place in list_objects(value):
         place |= data.draw(

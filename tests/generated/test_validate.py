@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from mcpspec.v2026_07_28 import models, structs
-from mcpspec.v2026_07_28.plain import models as plain_models
-from mcpspec.v2026_07_28.plain import structs as plain_structs
+from mcpspec.v2026_07_28 import models as everyday_models
+from mcpspec.v2026_07_28 import structs as everyday_structs
+from mcpspec.v2026_07_28.exact import models, structs
 from tests.cases import each
 from tests.generated.backends import FACES, backend
 from tests.generated.vectors import REVISIONS, valid_values
 
-STRUCTS = [structs, plain_structs]
-ALL = [*STRUCTS, models, plain_models]
-each_structs = each("types", STRUCTS, ids=["structs", "plain.structs"])
-each_models = each("types", [models, plain_models], ids=["models", "plain.models"])
+STRUCTS = [structs, everyday_structs]
+ALL = [*STRUCTS, models, everyday_models]
+each_structs = each("types", STRUCTS, ids=["exact.structs", "structs"])
+each_models = each("types", [models, everyday_models], ids=["exact.models", "models"])
 
 
 def tool(types: Any, **members: Any) -> Any:
@@ -51,7 +51,7 @@ OWN: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
         'inputSchema.type: expected "object", got "array"',
     ),
     "null in plain types": (
-        plain_structs,
+        everyday_structs,
         lambda t: tool(t, annotations=t.ToolAnnotations(title=t.NULL)),
         "annotations.title: expected a value, or None for absence, got NULL",
     ),

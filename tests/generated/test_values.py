@@ -12,16 +12,16 @@ import msgspec
 import pytest
 
 from mcpspec.support.structs import shape_of
-from mcpspec.v2026_07_28 import models, structs
-from mcpspec.v2026_07_28.plain import models as plain_models
-from mcpspec.v2026_07_28.plain import structs as plain_structs
+from mcpspec.v2026_07_28 import models as everyday_models
+from mcpspec.v2026_07_28 import structs as everyday_structs
+from mcpspec.v2026_07_28.exact import models, structs
 from tests.cases import each
 from tests.generated.backends import FACES, PACKAGES, Backend, backend, definitions
 from tests.generated.vectors import REVISIONS, valid_values
 
 each_revision = each("version", REVISIONS)
 each_face = each("face", FACES)
-each_module = each("types", [structs, plain_structs, models, plain_models])
+each_module = each("types", [structs, everyday_structs, models, everyday_models])
 
 COPIES: dict[str, Callable[[Any], Any]] = {
     "copy": copy.copy,
@@ -77,7 +77,7 @@ def test_a_copy_is_equal_of_the_same_type_and_encodes_to_the_same_json(version: 
         assert twin is not value
         assert twin == value
         # msgspec leaves out a default if it is the same object, and unpickled strings are others.
-        if (duplicate, face) != ("pickle", "plain.structs"):
+        if (duplicate, face) != ("pickle", "structs"):
             assert repr(twin) == repr(value)
             assert types.encode(twin) == types.encode(value)
         assert types.decode(types.encode(twin), type(value)) == value
@@ -107,13 +107,13 @@ def test_only_a_deep_copy_shares_no_parts(types: Any) -> None:
 
 
 def test_each_library_replaces_in_its_own_way() -> None:
-    for types in (structs, plain_structs):
+    for types in (structs, everyday_structs):
         assert msgspec.structs.replace(tool(types), title="b").title == "b"
-    for model_types in (models, plain_models):
+    for model_types in (models, everyday_models):
         assert tool(model_types).model_copy(update={"title": "b"}).title == "b"
 
 
-@each("types", [models, plain_models])
+@each("types", [models, everyday_models])
 def test_a_copy_of_a_model_takes_names_of_both_kinds(types: Any) -> None:
     icon = types.Icon(src="a", mime_type="image/png")
     for name in ("mime_type", "mimeType"):
@@ -145,7 +145,7 @@ def test_a_misspelt_attribute_is_neither_set_nor_read(version: str, face: str) -
 
 
 @each("version", PACKAGES)
-@each("face", ["structs", "plain.structs"])
+@each("face", ["exact.structs", "structs"])
 def test_constructors_of_structs_reject_misspelt_members(version: str, face: str) -> None:
     kinds = [kind for kind in definitions(version, face).values() if shape_of(kind) is not None]
     for kind in kinds:
@@ -158,11 +158,11 @@ class StrictIcon(models.Icon, extra="forbid"):
     """A class for values of one's own, exact."""
 
 
-class PlainStrictIcon(plain_models.Icon, extra="forbid"):
+class PlainStrictIcon(everyday_models.Icon, extra="forbid"):
     """A class for values of one's own, plain."""
 
 
-@each("kind, strict", [(models.Icon, StrictIcon), (plain_models.Icon, PlainStrictIcon)])
+@each("kind, strict", [(models.Icon, StrictIcon), (everyday_models.Icon, PlainStrictIcon)])
 def test_constructors_of_models_keep_undeclared_members_unless_a_class_forbids_them(kind: Any, strict: Any) -> None:
     assert models.encode(kind(src="a", mimetype="b")) == b'{"src":"a","mimetype":"b"}'
     assert models.encode(strict(src="a", mime_type="b")) == b'{"src":"a","mimeType":"b"}'

@@ -39,13 +39,13 @@ def test_a_valid_value_decodes(vector: ValidValue, name: str) -> None:
 
 @each_valid_value
 def test_pydantic_keeps_everything_when_decoding_and_encoding(vector: ValidValue) -> None:
-    types = backend(vector.version, "models")
+    types = backend(vector.version, "exact.models")
     assert same_json(types.encode(types.decode(vector.text, types.type(vector.definition))), vector.text)
 
 
 @each_valid_value
 def test_msgspec_drops_only_undeclared_members_of_closed_objects(vector: ValidValue) -> None:
-    types, models = backend(vector.version, "structs"), backend(vector.version, "models")
+    types, models = backend(vector.version, "exact.structs"), backend(vector.version, "exact.models")
     encoded = types.encode(types.decode(vector.text, types.type(vector.definition)))
     expected = _without_undeclared(
         json.loads(vector.text), models.decode(vector.text, models.type(vector.definition)), types

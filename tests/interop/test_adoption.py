@@ -1,6 +1,6 @@
 """Packages of others that use the official types work with `mcpspec.compat` after their imports are rewritten.
 
-The rewriting is that of `python -m mcpspec.compat.migrate`. `BY_HAND` has the other changes. The packages still use the
+The rewriting is that of `mcpspec-codegen migrate`. `BY_HAND` has the other changes. The packages still use the
 official SDK, which gets our types by `mcpspec.compat.sdk.install`.
 """
 
@@ -61,7 +61,7 @@ OFFICIAL_IMPORT = re.compile(r"^\s*(from|import) (mcp\.types|mcp_types)\b", re.M
 
 def migrate(environment: str, folder: Path) -> None:
     """Rewrite the imports in a folder, and make the changes by hand."""
-    command = [sys.executable, "-m", "mcpspec.compat.migrate", "--write", str(folder)]
+    command = [sys.executable, "-m", "mcpspec_codegen", "migrate", "--write", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stdout + done.stderr  # nothing is left to a person
     for name, changes in BY_HAND[environment].items():

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcpspec.v2026_07_28 import structs
+from mcpspec.v2026_07_28.exact import structs
 from tests.cases import each
 from tests.conformance import server
 from tests.interop.peers import PEERS, Peer, observe

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import typedmcp
-from mcpspec.ext.tasks import models as task_models
-from mcpspec.ext.tasks import structs as task_structs
-from mcpspec.ext.tasks.plain import structs as plain_task_structs
+from mcpspec.ext.tasks import structs as plain_task_structs
+from mcpspec.ext.tasks.exact import models as task_models
+from mcpspec.ext.tasks.exact import structs as task_structs
 from tests.cases import each
 from tests.server.scripted import MODERN_REVISION, SUPPORTED, Json, run, served
 from typedmcp.dialect import structs

@@ -10,7 +10,7 @@ from opentelemetry import context
 from opentelemetry.trace import StatusCode, get_current_span
 
 import typedmcp
-from mcpspec.v2026_07_28.structs import CallToolResult, TextContent
+from mcpspec.v2026_07_28.exact.structs import CallToolResult, TextContent
 from tests.cases import each
 from tests.server.http.asgi_driver import serving
 from tests.spoken import LEGACY, MODERN_REVISION

@@ -41,7 +41,7 @@ def modules(project: Path) -> list[str]:
 
 WRONG = """
 from acme_extension import SEARCH
-from acme_search.plain import methods, structs as s
+from acme_search import methods, structs as s
 import typedmcp
 from typedmcp import Context
 

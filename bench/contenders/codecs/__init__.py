@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from bench.corpus import Message
 
-__all__ = ["CodecContender", "find_message_type", "make_generated_codec", "make_plain_codec"]
+__all__ = ["CodecContender", "find_message_type", "make_everyday_codec", "make_generated_codec"]
 
 _DEFAULTS = {"readOnlyHint": False, "openWorldHint": True, "mode": "form"}
 _RESULTS = {"tools/call": "CallTool", "tools/list": "ListTools", "resources/read": "ReadResource"}
@@ -46,6 +46,6 @@ def make_generated_codec(types: Any, message: Message) -> CodecContender:
     return CodecContender(types.decode, types.encode, find_message_type(message, types))
 
 
-def make_plain_codec(types: Any, message: Message) -> CodecContender:
+def make_everyday_codec(types: Any, message: Message) -> CodecContender:
     """Make a codec of the public functions of a generated module of plain types."""
     return make_generated_codec(types, message)._replace(omits=_DEFAULTS)

@@ -8,4 +8,4 @@ from bench.corpus import Message
 
 
 def make_codec(message: Message) -> CodecContender:
-    return make_generated_codec(mcpspec.revision(message.revision).structs, message)
+    return make_generated_codec(mcpspec.revision(message.revision).exact.structs, message)

@@ -24,5 +24,5 @@ def _keep_open_object(kind: Any, value: Any) -> Any:
 
 
 def make_codec(message: Message) -> CodecContender:
-    kind = find_message_type(message, mcpspec.revision(message.revision).structs)
+    kind = find_message_type(message, mcpspec.revision(message.revision).exact.structs)
     return CodecContender(msgspec.json.Decoder(kind, dec_hook=_keep_open_object).decode, encode)

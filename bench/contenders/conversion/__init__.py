@@ -49,7 +49,7 @@ def make_case(direction: str, name: str) -> ConversionCase | None:
     if is_newer and name.endswith("with loss"):
         return None
     kind, kept, plain, meta = _make_value(name, source, is_newer=is_newer)
-    theirs, ours = (mcpspec.revision(version).structs for version in (source, to))
+    theirs, ours = (mcpspec.revision(version).exact.structs for version in (source, to))
     value = theirs.from_builtins(plain, getattr(theirs, kind))
     return ConversionCase(value, getattr(ours, kind), to, meta, kept)
 

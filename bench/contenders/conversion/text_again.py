@@ -12,5 +12,5 @@ from bench.contenders.conversion import ConversionCase, Converter, support
 
 
 def make_converter(case: ConversionCase) -> Converter | None:
-    types: Any = mcpspec.revision(case.to).structs
+    types: Any = mcpspec.revision(case.to).exact.structs
     return support(lambda value: types.decode(types.encode(value), case.target), case)

@@ -9,7 +9,7 @@ import mcpspec
 from mcpspec.support.structs import dec_hook
 
 REVISION = sys.argv[1]
-structs = mcpspec.revision(REVISION).structs
+structs = mcpspec.revision(REVISION).exact.structs
 decoder = msgspec.json.Decoder(structs.CallToolRequest, dec_hook=dec_hook)
 encoder = msgspec.json.Encoder()
 extra = {"result_type": "complete"} if "result_type" in structs.CallToolResult.__struct_fields__ else {}

@@ -1,12 +1,15 @@
-"""Read the docstrings below the attributes of classes, which Python does not keep."""
+"""Read the docstrings below the attributes of classes, which Python does not keep.
+
+Exact classes have none: the everyday classes of the same names have them.
+"""
 
 from __future__ import annotations
 
 import ast
 import inspect
-import sys
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from itertools import pairwise
 
 __all__ = ["attribute_docs"]
@@ -18,6 +21,9 @@ def attribute_docs(kind: type) -> dict[str, str]:
     found: dict[str, str] = {}
     for base in reversed(kind.__mro__):
         found |= _module_docs(base.__module__).get(base.__qualname__, {})
+        package, exact, module = base.__module__.rpartition(".exact.")
+        if exact:
+            found |= _module_docs(f"{package}.{module}").get(base.__qualname__, {})
     return found
 
 
@@ -25,8 +31,8 @@ def attribute_docs(kind: type) -> dict[str, str]:
 def _module_docs(module: str) -> dict[str, dict[str, str]]:
     """Return the docstrings in a module: class → attribute → text. It is read once, since that takes milliseconds."""
     try:
-        source = inspect.getsource(sys.modules[module])
-    except (KeyError, OSError, TypeError):
+        source = inspect.getsource(import_module(module))
+    except (ImportError, OSError, TypeError):
         return {}
     return {node.name: dict(_docs_in(node)) for node in _classes_in(ast.parse(source).body)}
 

@@ -34,7 +34,7 @@ Converter: TypeAlias = Callable[[Any, DroppedFields], Any]
 Rule: TypeAlias = Callable[[Any, DroppedFields], Any]
 """Computes a member, or a whole value, from the source object.
 
-Returns the target's value for an absent member to leave the member out: UNSET in exact types, None in plain ones.
+Returns the target's value for an absent member to leave the member out: UNSET in exact types, None in everyday ones.
 """
 
 
@@ -44,7 +44,7 @@ class ConverterCompiler:
     `ignored` names members that may be dropped without being reported. `renamed` maps members of the target to the
     names of the same members in the source. With `reuse`, values of types with equal JSON are not converted: enough for
     encoding, but the value keeps the class of its own revision. `absent` is what the target types have for an absent
-    member: UNSET in exact types, None in plain ones.
+    member: UNSET in exact types, None in everyday ones.
     """
 
     def __init__(
@@ -241,7 +241,7 @@ class StructMember:
         self.optional: bool = optional
         self.constant: bool = constant
         self.absent: Any = absent
-        """Its value if it is absent: UNSET in exact types; None, or the protocol's default, in plain ones."""
+        """Its value if it is absent: UNSET in exact types; None, or the protocol's default, in everyday ones."""
 
 
 def members_of(kind: type[msgspec.Struct]) -> dict[str, StructMember]:

@@ -21,6 +21,7 @@ from mcpspec.support.objects import (
     Shape,
     UnionOptions,
     classes_of,
+    face_of,
     is_object,
     is_surely_finite,
     spread_union,
@@ -141,6 +142,9 @@ class Model(_Base):
             allow_inf_nan=False,
             ser_json_inf_nan="constants",
         )
+
+    def __repr_name__(self) -> str:
+        return face_of(type(self)) + type(self).__name__
 
     if not TYPE_CHECKING:
 

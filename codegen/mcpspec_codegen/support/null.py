@@ -1,4 +1,4 @@
-"""JSON's `null` as a value, in plain types, where it differs from the absence of a member."""
+"""JSON's `null` as a value, in everyday types, where it differs from the absence of a member."""
 
 from __future__ import annotations
 

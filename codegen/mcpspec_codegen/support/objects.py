@@ -18,6 +18,7 @@ __all__ = [
     "Shape",
     "UnionOptions",
     "classes_of",
+    "face_of",
     "is_array",
     "is_object",
     "is_surely_finite",
@@ -87,6 +88,11 @@ def is_object(value: object) -> TypeIs[dict[str, Any]]:
 def is_array(value: object) -> TypeIs[list[Any]]:
     """Return whether a parsed JSON value is an array."""
     return isinstance(value, list)
+
+
+def face_of(kind: type) -> str:
+    """Return what tells exact types from everyday ones, whose names are the same, when they are shown."""
+    return "exact." if ".exact." in kind.__module__ else ""
 
 
 def spread_union(hint: Any) -> list[Any]:

@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError, core_schema
 from typing_extensions import TypedDict
 
-from mcpspec.support import plain_structs, structs
+from mcpspec.support import everyday_structs, structs
 from mcpspec.support.attribute_docs import attribute_docs
 from mcpspec.support.errors import DecodeError
 from mcpspec.support.objects import Member, spread_union
@@ -28,8 +28,8 @@ __all__ = ["field_schema"]
 
 def field_schema(kind: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
     """Return Pydantic's schema of a Struct, an open object, or a union without a tag."""
-    # Plain types read null as absence.
-    from_builtins = plain_structs.from_builtins if plain_structs.is_plain(kind) else structs.from_builtins
+    # Everyday types read null as absence.
+    from_builtins = everyday_structs.from_builtins if everyday_structs.is_everyday(kind) else structs.from_builtins
     return core_schema.no_info_wrap_validator_function(
         partial(_validate, kind, from_builtins),
         handler.generate_schema(_described(kind)),  # for the JSON Schema

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 
-from mcpspec.support import plain_structs, structs
+from mcpspec.support import everyday_structs, structs
 from mcpspec.support.objects import is_array, is_object
 from mcpspec.support.walk import format_path
 
@@ -45,7 +45,7 @@ class Kept(Generic[T]):
 
 
 def decode_keeping(buf: bytes | bytearray | memoryview | str, type: TypeForm[T]) -> Kept[T]:
-    """Decode JSON text as an exact or plain type of `structs`, and keep the members that the type does not declare.
+    """Decode JSON text as an type of `structs`, and keep the members that the type does not declare.
 
     A gateway changes `value` and passes on `encode()`. Raises `DecodeError` if the text does not fit the type.
     """
@@ -55,7 +55,7 @@ def decode_keeping(buf: bytes | bytearray | memoryview | str, type: TypeForm[T])
 
 
 def unknown_members(buf: bytes | bytearray | memoryview | str, type: TypeForm[Any]) -> list[str]:
-    """Return the paths of the members that an exact or plain type of `structs` does not declare, and decoding drops.
+    """Return the paths of the members that an type of `structs` does not declare, and decoding drops.
 
     A path is like one of `DecodeError`, such as `tools[0].color`. The members of open objects, such as `_meta` and JSON
     Schemas, are kept, and so they are not listed. Raises `DecodeError` if the text does not fit the type.
@@ -65,7 +65,7 @@ def unknown_members(buf: bytes | bytearray | memoryview | str, type: TypeForm[An
 
 
 def _decode(buf: bytes | bytearray | memoryview | str, kind: TypeForm[T]) -> T:
-    return plain_structs.decode(buf, kind) if plain_structs.is_plain(kind) else structs.decode(buf, kind)
+    return everyday_structs.decode(buf, kind) if everyday_structs.is_everyday(kind) else structs.decode(buf, kind)
 
 
 def _find_undeclared(value: Any, raw: Any) -> Iterator[tuple[Path, msgspec.Struct, dict[str, Any]]]:

@@ -38,10 +38,7 @@ if not TYPE_CHECKING:
 if TYPE_CHECKING or is_needed("BaseMetadata"):
 
     class BaseMetadata(Model):
-        """Identifier and display name that several kinds of object share.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#basemetadata
-        """
+        """Identifier and display name that several kinds of object share. https://modelcontextprotocol.io/specification/2026-07-28/schema#basemetadata"""
 
         name: str
         """Identifier of the object in the protocol."""
@@ -52,10 +49,7 @@ if TYPE_CHECKING or is_needed("BaseMetadata"):
 if TYPE_CHECKING or is_needed("BooleanSchema"):
 
     class BooleanSchema(Model):
-        """Form field that takes true or false.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#booleanschema
-        """
+        """Form field that takes true or false. https://modelcontextprotocol.io/specification/2026-07-28/schema#booleanschema"""
 
         type: Literal["boolean"] = "boolean"
         """JSON Schema type of the field, always `boolean`."""
@@ -70,10 +64,7 @@ if TYPE_CHECKING or is_needed("BooleanSchema"):
 if TYPE_CHECKING or is_needed("CancelTaskRequestParams"):
 
     class CancelTaskRequestParams(RequestParams):
-        """Parameters of the message.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskrequest
-        """
+        """Parameters of the message. https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskrequest"""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -84,10 +75,7 @@ if TYPE_CHECKING or is_needed("CancelTaskRequestParams"):
 if TYPE_CHECKING or is_needed("CancelTaskRequest", "CancelTaskRequestParams"):
 
     class CancelTaskRequest(Request[Any, Any]):
-        """Sender asks the other side to stop a task.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskrequest
-        """
+        """Sender asks the other side to stop a task. https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskrequest"""
 
         method: Literal["tasks/cancel"] = "tasks/cancel"
         """Name of the method, which identifies the kind of message."""
@@ -98,10 +86,7 @@ if TYPE_CHECKING or is_needed("CancelTaskRequest", "CancelTaskRequestParams"):
 if TYPE_CHECKING or is_needed("Completion"):
 
     class Completion(Model):
-        """Suggested values, with their count.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#completeresult
-        """
+        """Suggested values, with their count. https://modelcontextprotocol.io/specification/2026-07-28/schema#completeresult"""
 
         values: list[str]
         """Suggested values, at most 100."""
@@ -114,10 +99,7 @@ if TYPE_CHECKING or is_needed("Completion"):
 if TYPE_CHECKING or is_needed("CompletionArgument"):
 
     class CompletionArgument(Model):
-        """Argument to complete.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#completerequest
-        """
+        """Argument to complete. https://modelcontextprotocol.io/specification/2026-07-28/schema#completerequest"""
 
         name: str
         """Name of the argument to complete."""
@@ -128,10 +110,7 @@ if TYPE_CHECKING or is_needed("CompletionArgument"):
 if TYPE_CHECKING or is_needed("CompletionContext"):
 
     class CompletionContext(Model):
-        """Known values that may narrow the suggestions.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#completerequest
-        """
+        """Known values that may narrow the suggestions. https://modelcontextprotocol.io/specification/2026-07-28/schema#completerequest"""
 
         arguments: dict[str, str] | None = None
         """Values already chosen for other arguments or template variables, by name."""
@@ -140,10 +119,7 @@ if TYPE_CHECKING or is_needed("CompletionContext"):
 if TYPE_CHECKING or is_needed("CompletionsCapability"):
 
     class CompletionsCapability(Model):
-        """CompletionsCapability
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities
-        """
+        """CompletionsCapability https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities"""
 
 
 if TYPE_CHECKING or is_needed("Cursor"):
@@ -154,10 +130,7 @@ if TYPE_CHECKING or is_needed("Cursor"):
 if TYPE_CHECKING or is_needed("DiscoverRequest"):
 
     class DiscoverRequest(Request[Any, Any]):
-        """Client asks the server for its supported versions, capabilities and identity.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#discoverrequest
-        """
+        """Client asks the server for its supported versions, capabilities and identity. https://modelcontextprotocol.io/specification/2026-07-28/schema#discoverrequest"""
 
         method: Literal["server/discover"] = "server/discover"
         """Name of the method, which identifies the kind of message."""
@@ -168,10 +141,7 @@ if TYPE_CHECKING or is_needed("DiscoverRequest"):
 if TYPE_CHECKING or is_needed("ElicitCompleteNotificationParams"):
 
     class ElicitCompleteNotificationParams(NotificationParams):
-        """Parameters of the message.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitationcompletenotification
-        """
+        """Parameters of the message. https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitationcompletenotification"""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -182,10 +152,7 @@ if TYPE_CHECKING or is_needed("ElicitCompleteNotificationParams"):
 if TYPE_CHECKING or is_needed("ElicitCompleteNotification", "ElicitCompleteNotificationParams"):
 
     class ElicitCompleteNotification(Notification[Any, Any]):
-        """Server tells the client that the user has finished an elicitation at a URL.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitationcompletenotification
-        """
+        """Server tells the client that the user has finished an elicitation at a URL. https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitationcompletenotification"""
 
         method: Literal["notifications/elicitation/complete"] = "notifications/elicitation/complete"
         """Name of the method, which identifies the kind of message."""
@@ -201,10 +168,7 @@ if TYPE_CHECKING or is_needed("ElicitRequestedSchema"):
 if TYPE_CHECKING or is_needed("ErrorData"):
 
     class ErrorData(Model):
-        """JSON-RPC error object.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcerrorresponse
-        """
+        """JSON-RPC error object. https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcerrorresponse"""
 
         code: int
         """Number that classifies the error."""
@@ -217,19 +181,13 @@ if TYPE_CHECKING or is_needed("ErrorData"):
 if TYPE_CHECKING or is_needed("FormElicitationCapability"):
 
     class FormElicitationCapability(Model):
-        """FormElicitationCapability
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities
-        """
+        """FormElicitationCapability https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
 
 
 if TYPE_CHECKING or is_needed("GetTaskPayloadRequestParams"):
 
     class GetTaskPayloadRequestParams(RequestParams):
-        """Parameters of the message.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadrequest
-        """
+        """Parameters of the message. https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadrequest"""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -240,10 +198,7 @@ if TYPE_CHECKING or is_needed("GetTaskPayloadRequestParams"):
 if TYPE_CHECKING or is_needed("GetTaskPayloadRequest", "GetTaskPayloadRequestParams"):
 
     class GetTaskPayloadRequest(Request[Any, Any]):
-        """Sender asks the other side for the result of a finished task.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadrequest
-        """
+        """Sender asks the other side for the result of a finished task. https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadrequest"""
 
         method: Literal["tasks/result"] = "tasks/result"
         """Name of the method, which identifies the kind of message."""
@@ -254,10 +209,7 @@ if TYPE_CHECKING or is_needed("GetTaskPayloadRequest", "GetTaskPayloadRequestPar
 if TYPE_CHECKING or is_needed("GetTaskRequestParams"):
 
     class GetTaskRequestParams(RequestParams):
-        """Parameters of the message.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskrequest
-        """
+        """Parameters of the message. https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskrequest"""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -268,10 +220,7 @@ if TYPE_CHECKING or is_needed("GetTaskRequestParams"):
 if TYPE_CHECKING or is_needed("GetTaskRequest", "GetTaskRequestParams"):
 
     class GetTaskRequest(Request[Any, Any]):
-        """Sender asks the other side for the current state of a task.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskrequest
-        """
+        """Sender asks the other side for the current state of a task. https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskrequest"""
 
         method: Literal["tasks/get"] = "tasks/get"
         """Name of the method, which identifies the kind of message."""
@@ -282,10 +231,7 @@ if TYPE_CHECKING or is_needed("GetTaskRequest", "GetTaskRequestParams"):
 if TYPE_CHECKING or is_needed("HeaderMismatchErrorError"):
 
     class HeaderMismatchErrorError(Model):
-        """The failure, as a JSON-RPC error object.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#headermismatcherror
-        """
+        """The failure, as a JSON-RPC error object. https://modelcontextprotocol.io/specification/2026-07-28/schema#headermismatcherror"""
 
         code: Literal[-32020] = -32020
         """Code of this error, always `-32020`."""
@@ -298,10 +244,7 @@ if TYPE_CHECKING or is_needed("HeaderMismatchErrorError"):
 if TYPE_CHECKING or is_needed("Icon"):
 
     class Icon(Model):
-        """Picture that stands for an object in a user interface.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#icon
-        """
+        """Picture that stands for an object in a user interface. https://modelcontextprotocol.io/specification/2026-07-28/schema#icon"""
 
         src: str
         """URL or `data:` URI of the picture."""
@@ -320,10 +263,7 @@ if TYPE_CHECKING or is_needed("IconTheme"):
 if TYPE_CHECKING or is_needed("Icons", "Icon"):
 
     class Icons(Model):
-        """Base of objects that may have icons.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#icons
-        """
+        """Base of objects that may have icons. https://modelcontextprotocol.io/specification/2026-07-28/schema#icons"""
 
         icons: list[Icon] | None = None
         """Pictures for user interfaces, in various sizes and formats."""
@@ -332,10 +272,7 @@ if TYPE_CHECKING or is_needed("Icons", "Icon"):
 if TYPE_CHECKING or is_needed("Implementation", "BaseMetadata", "Icon"):
 
     class Implementation(BaseMetadata):
-        """Name, version and display details of a client or server program.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#implementation
-        """
+        """Name, version and display details of a client or server program. https://modelcontextprotocol.io/specification/2026-07-28/schema#implementation"""
 
         name: str
         """Name of the program."""
@@ -358,10 +295,7 @@ if TYPE_CHECKING or is_needed("IncludeContext"):
 if TYPE_CHECKING or is_needed("InitializedNotification"):
 
     class InitializedNotification(Notification[Any, Any]):
-        """Client tells the server that it is ready for normal operation.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#initializednotification
-        """
+        """Client tells the server that it is ready for normal operation. https://modelcontextprotocol.io/specification/2025-11-25/schema#initializednotification"""
 
         method: Literal["notifications/initialized"] = "notifications/initialized"
         """Name of the method, which identifies the kind of message."""
@@ -372,10 +306,7 @@ if TYPE_CHECKING or is_needed("InitializedNotification"):
 if TYPE_CHECKING or is_needed("InternalError"):
 
     class InternalError(Model):
-        """Error for an unexpected failure inside the receiver.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#internalerror
-        """
+        """Error for an unexpected failure inside the receiver. https://modelcontextprotocol.io/specification/2026-07-28/schema#internalerror"""
 
         message: str
         """Short description of the error."""
@@ -388,10 +319,7 @@ if TYPE_CHECKING or is_needed("InternalError"):
 if TYPE_CHECKING or is_needed("InvalidParamsError"):
 
     class InvalidParamsError(Model):
-        """Error for parameters that do not fit the method.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#invalidparamserror
-        """
+        """Error for parameters that do not fit the method. https://modelcontextprotocol.io/specification/2026-07-28/schema#invalidparamserror"""
 
         message: str
         """Short description of the error."""
@@ -404,10 +332,7 @@ if TYPE_CHECKING or is_needed("InvalidParamsError"):
 if TYPE_CHECKING or is_needed("InvalidRequestError"):
 
     class InvalidRequestError(Model):
-        """Error for a message that is JSON but not a valid JSON-RPC request.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#invalidrequesterror
-        """
+        """Error for a message that is JSON but not a valid JSON-RPC request. https://modelcontextprotocol.io/specification/2026-07-28/schema#invalidrequesterror"""
 
         message: str
         """Short description of the error."""
@@ -425,10 +350,7 @@ if TYPE_CHECKING or is_needed("JSONObject"):
 if TYPE_CHECKING or is_needed("JSONRPCNotification"):
 
     class JSONRPCNotification(Notification[Any, Any]):
-        """JSON-RPC message that gets no answer.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcnotification
-        """
+        """JSON-RPC message that gets no answer. https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcnotification"""
 
         method: str
         """Name of the method, which identifies the kind of message."""
@@ -451,10 +373,7 @@ if TYPE_CHECKING or is_needed("JSONArray", "JSONValue"):
 if TYPE_CHECKING or is_needed("LegacyTitledEnumSchema"):
 
     class LegacyTitledEnumSchema(Model):
-        """Superseded form field for one choice, with display names in `enumNames`.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#legacytitledenumschema
-        """
+        """Superseded form field for one choice, with display names in `enumNames`. https://modelcontextprotocol.io/specification/2026-07-28/schema#legacytitledenumschema"""
 
         type: Literal["string"] = "string"
         """JSON Schema type of the field, always `string`."""
@@ -473,10 +392,7 @@ if TYPE_CHECKING or is_needed("LegacyTitledEnumSchema"):
 if TYPE_CHECKING or is_needed("ListPromptsRequest"):
 
     class ListPromptsRequest(PaginatedRequest[Any]):
-        """Client asks the server which prompts it offers.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsrequest
-        """
+        """Client asks the server which prompts it offers. https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsrequest"""
 
         method: Literal["prompts/list"] = "prompts/list"
         """Name of the method, which identifies the kind of message."""
@@ -487,10 +403,7 @@ if TYPE_CHECKING or is_needed("ListPromptsRequest"):
 if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest"):
 
     class ListResourceTemplatesRequest(PaginatedRequest[Any]):
-        """Client asks the server which resource templates it offers.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesrequest
-        """
+        """Client asks the server which resource templates it offers. https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesrequest"""
 
         method: Literal["resources/templates/list"] = "resources/templates/list"
         """Name of the method, which identifies the kind of message."""
@@ -501,10 +414,7 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest"):
 if TYPE_CHECKING or is_needed("ListResourcesRequest"):
 
     class ListResourcesRequest(PaginatedRequest[Any]):
-        """Client asks the server which resources it offers.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesrequest
-        """
+        """Client asks the server which resources it offers. https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesrequest"""
 
         method: Literal["resources/list"] = "resources/list"
         """Name of the method, which identifies the kind of message."""
@@ -515,10 +425,7 @@ if TYPE_CHECKING or is_needed("ListResourcesRequest"):
 if TYPE_CHECKING or is_needed("ListRootsRequest"):
 
     class ListRootsRequest(Request[Any, Any]):
-        """Server asks the client which directories and files it may work on.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#listrootsrequest
-        """
+        """Server asks the client which directories and files it may work on. https://modelcontextprotocol.io/specification/2026-07-28/schema#listrootsrequest"""
 
         method: Literal["roots/list"] = "roots/list"
         """Name of the method, which identifies the kind of message."""
@@ -529,10 +436,7 @@ if TYPE_CHECKING or is_needed("ListRootsRequest"):
 if TYPE_CHECKING or is_needed("ListTasksRequest"):
 
     class ListTasksRequest(PaginatedRequest[Any]):
-        """Sender asks the other side which tasks it holds.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#listtasksrequest
-        """
+        """Sender asks the other side which tasks it holds. https://modelcontextprotocol.io/specification/2025-11-25/schema#listtasksrequest"""
 
         method: Literal["tasks/list"] = "tasks/list"
         """Name of the method, which identifies the kind of message."""
@@ -543,10 +447,7 @@ if TYPE_CHECKING or is_needed("ListTasksRequest"):
 if TYPE_CHECKING or is_needed("ListToolsRequest"):
 
     class ListToolsRequest(PaginatedRequest[Any]):
-        """Client asks the server which tools it offers.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsrequest
-        """
+        """Client asks the server which tools it offers. https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsrequest"""
 
         method: Literal["tools/list"] = "tools/list"
         """Name of the method, which identifies the kind of message."""
@@ -557,10 +458,7 @@ if TYPE_CHECKING or is_needed("ListToolsRequest"):
 if TYPE_CHECKING or is_needed("LoggingCapability"):
 
     class LoggingCapability(Model):
-        """LoggingCapability
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities
-        """
+        """LoggingCapability https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities"""
 
 
 if TYPE_CHECKING or is_needed("LoggingLevel"):
@@ -573,10 +471,7 @@ if TYPE_CHECKING or is_needed("LoggingLevel"):
 if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams", "LoggingLevel"):
 
     class LoggingMessageNotificationParams(KeepsNull, NotificationParams):
-        """Log message with its severity and source.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#loggingmessagenotification
-        """
+        """Log message with its severity and source. https://modelcontextprotocol.io/specification/2026-07-28/schema#loggingmessagenotification"""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -591,10 +486,7 @@ if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams", "LoggingLevel"
 if TYPE_CHECKING or is_needed("LoggingMessageNotification", "LoggingMessageNotificationParams"):
 
     class LoggingMessageNotification(Notification[Any, Any]):
-        """Server sends the client a log message.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#loggingmessagenotification
-        """
+        """Server sends the client a log message. https://modelcontextprotocol.io/specification/2026-07-28/schema#loggingmessagenotification"""
 
         method: Literal["notifications/message"] = "notifications/message"
         """Name of the method, which identifies the kind of message."""
@@ -610,10 +502,7 @@ if TYPE_CHECKING or is_needed("MetaObject"):
 if TYPE_CHECKING or is_needed("MethodNotFoundError"):
 
     class MethodNotFoundError(Model):
-        """Error for a method that the receiver does not offer.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#methodnotfounderror
-        """
+        """Error for a method that the receiver does not offer. https://modelcontextprotocol.io/specification/2026-07-28/schema#methodnotfounderror"""
 
         message: str
         """Short description of the error."""
@@ -626,10 +515,7 @@ if TYPE_CHECKING or is_needed("MethodNotFoundError"):
 if TYPE_CHECKING or is_needed("ModelHint"):
 
     class ModelHint(Model):
-        """Hint at a model that the server prefers.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#modelhint
-        """
+        """Hint at a model that the server prefers. https://modelcontextprotocol.io/specification/2026-07-28/schema#modelhint"""
 
         name: str | None = None
         """Part of the name of a model or family, such as `sonnet`."""
@@ -638,10 +524,7 @@ if TYPE_CHECKING or is_needed("ModelHint"):
 if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
 
     class ModelPreferences(Model):
-        """Preferences of the server for a model, for the client to consider when it picks one.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#modelpreferences
-        """
+        """Preferences of the server for a model, for the client to consider when it picks one. https://modelcontextprotocol.io/specification/2026-07-28/schema#modelpreferences"""
 
         hints: list[ModelHint] | None = None
         """Models to prefer, the first match winning."""
@@ -663,10 +546,7 @@ if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
 if TYPE_CHECKING or is_needed("NumberSchema"):
 
     class NumberSchema(Model):
-        """Form field that takes a number or an integer.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#numberschema
-        """
+        """Form field that takes a number or an integer. https://modelcontextprotocol.io/specification/2026-07-28/schema#numberschema"""
 
         type: Literal["integer", "number"]
         """JSON Schema type of the field, `number` or `integer`."""
@@ -685,10 +565,7 @@ if TYPE_CHECKING or is_needed("NumberSchema"):
 if TYPE_CHECKING or is_needed("ParseError"):
 
     class ParseError(Model):
-        """Error for a message that could not be read as JSON.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#parseerror
-        """
+        """Error for a message that could not be read as JSON. https://modelcontextprotocol.io/specification/2026-07-28/schema#parseerror"""
 
         message: str
         """Short description of the error."""
@@ -701,10 +578,7 @@ if TYPE_CHECKING or is_needed("ParseError"):
 if TYPE_CHECKING or is_needed("PingRequest"):
 
     class PingRequest(Request[Any, Any]):
-        """Either side checks that the other still responds.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#pingrequest
-        """
+        """Either side checks that the other still responds. https://modelcontextprotocol.io/specification/2025-11-25/schema#pingrequest"""
 
         method: Literal["ping"] = "ping"
         """Name of the method, which identifies the kind of message."""
@@ -720,10 +594,7 @@ if TYPE_CHECKING or is_needed("ProgressToken"):
 if TYPE_CHECKING or is_needed("ProgressNotificationParams", "ProgressToken"):
 
     class ProgressNotificationParams(NotificationParams):
-        """Progress made so far on a request.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#progressnotification
-        """
+        """Progress made so far on a request. https://modelcontextprotocol.io/specification/2026-07-28/schema#progressnotification"""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -740,10 +611,7 @@ if TYPE_CHECKING or is_needed("ProgressNotificationParams", "ProgressToken"):
 if TYPE_CHECKING or is_needed("ProgressNotification", "ProgressNotificationParams"):
 
     class ProgressNotification(Notification[Any, Any]):
-        """Receiver of a request tells its sender how far the work has come.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#progressnotification
-        """
+        """Receiver of a request tells its sender how far the work has come. https://modelcontextprotocol.io/specification/2026-07-28/schema#progressnotification"""
 
         method: Literal["notifications/progress"] = "notifications/progress"
         """Name of the method, which identifies the kind of message."""
@@ -754,10 +622,7 @@ if TYPE_CHECKING or is_needed("ProgressNotification", "ProgressNotificationParam
 if TYPE_CHECKING or is_needed("PromptArgument"):
 
     class PromptArgument(Model):
-        """Argument of a prompt.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#promptargument
-        """
+        """Argument of a prompt. https://modelcontextprotocol.io/specification/2026-07-28/schema#promptargument"""
 
         name: str
         """Key under which `prompts/get` passes the argument."""
@@ -772,10 +637,7 @@ if TYPE_CHECKING or is_needed("PromptArgument"):
 if TYPE_CHECKING or is_needed("Prompt", "BaseMetadata", "Icon", "MetaObject", "PromptArgument"):
 
     class Prompt(BaseMetadata):
-        """Ready-made messages, with blanks that arguments fill, for people to choose.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#prompt
-        """
+        """Ready-made messages, with blanks that arguments fill, for people to choose. https://modelcontextprotocol.io/specification/2026-07-28/schema#prompt"""
 
         name: str
         """Identifier by which the prompt is fetched."""
@@ -794,10 +656,7 @@ if TYPE_CHECKING or is_needed("Prompt", "BaseMetadata", "Icon", "MetaObject", "P
 if TYPE_CHECKING or is_needed("PromptListChangedNotification"):
 
     class PromptListChangedNotification(Notification[Any, Any]):
-        """Server tells the client that its list of prompts has changed.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#promptlistchangednotification
-        """
+        """Server tells the client that its list of prompts has changed. https://modelcontextprotocol.io/specification/2026-07-28/schema#promptlistchangednotification"""
 
         method: Literal["notifications/prompts/list_changed"] = "notifications/prompts/list_changed"
         """Name of the method, which identifies the kind of message."""
@@ -808,10 +667,7 @@ if TYPE_CHECKING or is_needed("PromptListChangedNotification"):
 if TYPE_CHECKING or is_needed("PromptReference"):
 
     class PromptReference(Model):
-        """Reference to a prompt by name, for completion.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#promptreference
-        """
+        """Reference to a prompt by name, for completion. https://modelcontextprotocol.io/specification/2026-07-28/schema#promptreference"""
 
         type: Literal["ref/prompt"] = "ref/prompt"
         """Kind of reference, always `ref/prompt`."""
@@ -824,10 +680,7 @@ if TYPE_CHECKING or is_needed("PromptReference"):
 if TYPE_CHECKING or is_needed("PromptsCapability"):
 
     class PromptsCapability(Model):
-        """Present when the server offers prompts.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities
-        """
+        """Present when the server offers prompts. https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities"""
 
         list_changed: Annotated[bool | None, Field(alias="listChanged")] = None
         """True if changes to the list are announced by notifications."""
@@ -836,10 +689,7 @@ if TYPE_CHECKING or is_needed("PromptsCapability"):
 if TYPE_CHECKING or is_needed("RelatedTaskMetadata"):
 
     class RelatedTaskMetadata(Model):
-        """Metadata that says to which task a message belongs.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#relatedtaskmetadata
-        """
+        """Metadata that says to which task a message belongs. https://modelcontextprotocol.io/specification/2025-11-25/schema#relatedtaskmetadata"""
 
         task_id: Annotated[str, Field(alias="taskId")]
         """Task to which the message belongs, by its identifier."""
@@ -853,10 +703,7 @@ if TYPE_CHECKING or is_needed("RequestId"):
 if TYPE_CHECKING or is_needed("CancelledNotificationParams", "RequestId"):
 
     class CancelledNotificationParams(NotificationParams):
-        """Request to cancel, and the reason.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#cancellednotification
-        """
+        """Request to cancel, and the reason. https://modelcontextprotocol.io/specification/2026-07-28/schema#cancellednotification"""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -869,10 +716,7 @@ if TYPE_CHECKING or is_needed("CancelledNotificationParams", "RequestId"):
 if TYPE_CHECKING or is_needed("CancelledNotification", "CancelledNotificationParams"):
 
     class CancelledNotification(Notification[Any, Any]):
-        """Sender tells the other side to stop work on a request whose result is no longer wanted.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#cancellednotification
-        """
+        """Sender tells the other side to stop work on a request whose result is no longer wanted. https://modelcontextprotocol.io/specification/2026-07-28/schema#cancellednotification"""
 
         method: Literal["notifications/cancelled"] = "notifications/cancelled"
         """Name of the method, which identifies the kind of message."""
@@ -883,10 +727,7 @@ if TYPE_CHECKING or is_needed("CancelledNotification", "CancelledNotificationPar
 if TYPE_CHECKING or is_needed("HeaderMismatchError", "HeaderMismatchErrorError", "RequestId"):
 
     class HeaderMismatchError(Model):
-        """Server rejects a request whose HTTP headers are missing, malformed or contradict its body.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#headermismatcherror
-        """
+        """Server rejects a request whose HTTP headers are missing, malformed or contradict its body. https://modelcontextprotocol.io/specification/2026-07-28/schema#headermismatcherror"""
 
         jsonrpc: Literal["2.0"] = "2.0"
         """Version of JSON-RPC, always `2.0`."""
@@ -899,10 +740,7 @@ if TYPE_CHECKING or is_needed("HeaderMismatchError", "HeaderMismatchErrorError",
 if TYPE_CHECKING or is_needed("JSONRPCError", "ErrorData", "RequestId"):
 
     class JSONRPCError(Model):
-        """JSON-RPC response that reports a failure.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcerrorresponse
-        """
+        """JSON-RPC response that reports a failure. https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcerrorresponse"""
 
         jsonrpc: Literal["2.0"] = "2.0"
         """Version of JSON-RPC, always `2.0`."""
@@ -915,10 +753,7 @@ if TYPE_CHECKING or is_needed("JSONRPCError", "ErrorData", "RequestId"):
 if TYPE_CHECKING or is_needed("JSONRPCRequest", "RequestId"):
 
     class JSONRPCRequest(Request[Any, Any]):
-        """JSON-RPC message that must be answered.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcrequest
-        """
+        """JSON-RPC message that must be answered. https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcrequest"""
 
         method: str
         """Name of the method, which identifies the kind of message."""
@@ -933,10 +768,7 @@ if TYPE_CHECKING or is_needed("JSONRPCRequest", "RequestId"):
 if TYPE_CHECKING or is_needed("JSONRPCResponse", "RequestId"):
 
     class JSONRPCResponse(Model):
-        """JSON-RPC answer to an earlier request.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcresponse
-        """
+        """JSON-RPC answer to an earlier request. https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcresponse"""
 
         jsonrpc: Literal["2.0"] = "2.0"
         """Version of JSON-RPC, always `2.0`."""
@@ -958,10 +790,7 @@ if TYPE_CHECKING or is_needed(
 if TYPE_CHECKING or is_needed("ResourceContents", "MetaObject"):
 
     class ResourceContents(Model):
-        """Base of the contents of a resource.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcecontents
-        """
+        """Base of the contents of a resource. https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcecontents"""
 
         uri: Uri
         """URI of the resource."""
@@ -974,10 +803,7 @@ if TYPE_CHECKING or is_needed("ResourceContents", "MetaObject"):
 if TYPE_CHECKING or is_needed("BlobResourceContents", "MetaObject", "ResourceContents"):
 
     class BlobResourceContents(ResourceContents):
-        """Contents of a binary resource, as base64.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#blobresourcecontents
-        """
+        """Contents of a binary resource, as base64. https://modelcontextprotocol.io/specification/2026-07-28/schema#blobresourcecontents"""
 
         uri: Uri
         """URI of the resource."""
@@ -992,10 +818,7 @@ if TYPE_CHECKING or is_needed("BlobResourceContents", "MetaObject", "ResourceCon
 if TYPE_CHECKING or is_needed("ResourceListChangedNotification"):
 
     class ResourceListChangedNotification(Notification[Any, Any]):
-        """Server tells the client that its list of resources has changed.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcelistchangednotification
-        """
+        """Server tells the client that its list of resources has changed. https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcelistchangednotification"""
 
         method: Literal["notifications/resources/list_changed"] = "notifications/resources/list_changed"
         """Name of the method, which identifies the kind of message."""
@@ -1006,10 +829,7 @@ if TYPE_CHECKING or is_needed("ResourceListChangedNotification"):
 if TYPE_CHECKING or is_needed("ResourceRequestParams"):
 
     class ResourceRequestParams(RequestParams):
-        """Base of parameters that name a resource.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcerequestparams
-        """
+        """Base of parameters that name a resource. https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcerequestparams"""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1020,10 +840,7 @@ if TYPE_CHECKING or is_needed("ResourceRequestParams"):
 if TYPE_CHECKING or is_needed("ResourceTemplateReference"):
 
     class ResourceTemplateReference(Model):
-        """Reference to a resource template by URI, for completion.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcetemplatereference
-        """
+        """Reference to a resource template by URI, for completion. https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcetemplatereference"""
 
         type: Literal["ref/resource"] = "ref/resource"
         """Kind of reference, always `ref/resource`."""
@@ -1036,10 +853,7 @@ if TYPE_CHECKING or is_needed(
 ):
 
     class CompleteRequestParams(RequestParams):
-        """Prompt or resource template, and the partly typed argument to complete.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#completerequest
-        """
+        """Prompt or resource template, and the partly typed argument to complete. https://modelcontextprotocol.io/specification/2026-07-28/schema#completerequest"""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1054,10 +868,7 @@ if TYPE_CHECKING or is_needed(
 if TYPE_CHECKING or is_needed("CompleteRequest", "CompleteRequestParams"):
 
     class CompleteRequest(Request[Any, Any]):
-        """Client asks the server for suggested values of a prompt argument or template variable.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#completerequest
-        """
+        """Client asks the server for suggested values of a prompt argument or template variable. https://modelcontextprotocol.io/specification/2026-07-28/schema#completerequest"""
 
         method: Literal["completion/complete"] = "completion/complete"
         """Name of the method, which identifies the kind of message."""
@@ -1068,10 +879,7 @@ if TYPE_CHECKING or is_needed("CompleteRequest", "CompleteRequestParams"):
 if TYPE_CHECKING or is_needed("ResourceUpdatedNotificationParams"):
 
     class ResourceUpdatedNotificationParams(NotificationParams):
-        """Resource that has changed.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#resourceupdatednotification
-        """
+        """Resource that has changed. https://modelcontextprotocol.io/specification/2026-07-28/schema#resourceupdatednotification"""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1082,10 +890,7 @@ if TYPE_CHECKING or is_needed("ResourceUpdatedNotificationParams"):
 if TYPE_CHECKING or is_needed("ResourceUpdatedNotification", "ResourceUpdatedNotificationParams"):
 
     class ResourceUpdatedNotification(Notification[Any, Any]):
-        """Server tells the client that the contents of a resource have changed.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#resourceupdatednotification
-        """
+        """Server tells the client that the contents of a resource have changed. https://modelcontextprotocol.io/specification/2026-07-28/schema#resourceupdatednotification"""
 
         method: Literal["notifications/resources/updated"] = "notifications/resources/updated"
         """Name of the method, which identifies the kind of message."""
@@ -1096,10 +901,7 @@ if TYPE_CHECKING or is_needed("ResourceUpdatedNotification", "ResourceUpdatedNot
 if TYPE_CHECKING or is_needed("ResourcesCapability"):
 
     class ResourcesCapability(Model):
-        """Present when the server offers resources.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities
-        """
+        """Present when the server offers resources. https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities"""
 
         subscribe: bool | None = None
         """True if clients may subscribe to changes of single resources."""
@@ -1115,10 +917,7 @@ if TYPE_CHECKING or is_needed("ResultMetaObject"):
 if TYPE_CHECKING or is_needed("Result", "ResultMetaObject"):
 
     class Result(Model):
-        """Base of all results.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#result
-        """
+        """Base of all results. https://modelcontextprotocol.io/specification/2026-07-28/schema#result"""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1127,10 +926,7 @@ if TYPE_CHECKING or is_needed("Result", "ResultMetaObject"):
 if TYPE_CHECKING or is_needed("CacheableResult", "Result", "ResultMetaObject"):
 
     class CacheableResult(Result):
-        """Base of results with a lifetime and a scope for caching.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#cacheableresult
-        """
+        """Base of results with a lifetime and a scope for caching. https://modelcontextprotocol.io/specification/2026-07-28/schema#cacheableresult"""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1145,10 +941,7 @@ if TYPE_CHECKING or is_needed("CacheableResult", "Result", "ResultMetaObject"):
 if TYPE_CHECKING or is_needed("CompleteResult", "Completion", "Result", "ResultMetaObject"):
 
     class CompleteResult(Result):
-        """Server returns suggested values for an argument.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#completeresult
-        """
+        """Server returns suggested values for an argument. https://modelcontextprotocol.io/specification/2026-07-28/schema#completeresult"""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1161,10 +954,7 @@ if TYPE_CHECKING or is_needed("CompleteResult", "Completion", "Result", "ResultM
 if TYPE_CHECKING or is_needed("CompleteResultResponse", "CompleteResult", "RequestId"):
 
     class CompleteResultResponse(Model):
-        """Successful JSON-RPC response that carries a `CompleteResult`.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#completeresultresponse
-        """
+        """Successful JSON-RPC response that carries a `CompleteResult`. https://modelcontextprotocol.io/specification/2026-07-28/schema#completeresultresponse"""
 
         jsonrpc: Literal["2.0"] = "2.0"
         """Version of JSON-RPC, always `2.0`."""
@@ -1177,10 +967,7 @@ if TYPE_CHECKING or is_needed("CompleteResultResponse", "CompleteResult", "Reque
 if TYPE_CHECKING or is_needed("ElicitResult", "Result"):
 
     class ElicitResult(Result):
-        """Client returns the user's decision and any form values.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitresult
-        """
+        """Client returns the user's decision and any form values. https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitresult"""
 
         action: Literal["accept", "cancel", "decline"]
         """Action of the user: `accept`, `decline` or `cancel`."""
@@ -1193,10 +980,7 @@ if TYPE_CHECKING or is_needed("ElicitResult", "Result"):
 if TYPE_CHECKING or is_needed("EmptyResult", "Result", "ResultMetaObject"):
 
     class EmptyResult(Result):
-        """Result with nothing beyond the common fields.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#emptyresult
-        """
+        """Result with nothing beyond the common fields. https://modelcontextprotocol.io/specification/2026-07-28/schema#emptyresult"""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1207,10 +991,7 @@ if TYPE_CHECKING or is_needed("EmptyResult", "Result", "ResultMetaObject"):
 if TYPE_CHECKING or is_needed("GetTaskPayloadResult", "Result"):
 
     class GetTaskPayloadResult(Result):
-        """Receiver returns the result of a task, as the type of the original request's result.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadresult
-        """
+        """Receiver returns the result of a task, as the type of the original request's result. https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadresult"""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1219,10 +1000,7 @@ if TYPE_CHECKING or is_needed("GetTaskPayloadResult", "Result"):
 if TYPE_CHECKING or is_needed("PaginatedResult", "Result", "ResultMetaObject"):
 
     class PaginatedResult(Result):
-        """Base of results that hold one page of a list.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#paginatedresult
-        """
+        """Base of results that hold one page of a list. https://modelcontextprotocol.io/specification/2026-07-28/schema#paginatedresult"""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1235,10 +1013,7 @@ if TYPE_CHECKING or is_needed("PaginatedResult", "Result", "ResultMetaObject"):
 if TYPE_CHECKING or is_needed("ListPromptsResult", "CacheableResult", "PaginatedResult", "Prompt", "ResultMetaObject"):
 
     class ListPromptsResult(PaginatedResult, CacheableResult):
-        """Server returns one page of its prompts.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsresult
-        """
+        """Server returns one page of its prompts. https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsresult"""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1257,10 +1032,7 @@ if TYPE_CHECKING or is_needed("ListPromptsResult", "CacheableResult", "Paginated
 if TYPE_CHECKING or is_needed("ListPromptsResultResponse", "ListPromptsResult", "RequestId"):
 
     class ListPromptsResultResponse(Model):
-        """Successful JSON-RPC response that carries a `ListPromptsResult`.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsresultresponse
-        """
+        """Successful JSON-RPC response that carries a `ListPromptsResult`. https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsresultresponse"""
 
         jsonrpc: Literal["2.0"] = "2.0"
         """Version of JSON-RPC, always `2.0`."""
@@ -1283,10 +1055,7 @@ if TYPE_CHECKING or is_needed("Role"):
 if TYPE_CHECKING or is_needed("Annotations", "Role"):
 
     class Annotations(Model):
-        """Hints about an object: its audience, importance and date.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#annotations
-        """
+        """Hints about an object: its audience, importance and date. https://modelcontextprotocol.io/specification/2026-07-28/schema#annotations"""
 
         audience: list[Role] | None = None
         """Roles that the object is meant for."""
@@ -1299,10 +1068,7 @@ if TYPE_CHECKING or is_needed("Annotations", "Role"):
 if TYPE_CHECKING or is_needed("AudioContent", "Annotations", "MetaObject"):
 
     class AudioContent(Model):
-        """Sound, as base64 data with its media type.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#audiocontent
-        """
+        """Sound, as base64 data with its media type. https://modelcontextprotocol.io/specification/2026-07-28/schema#audiocontent"""
 
         type: Literal["audio"] = "audio"
         """Constant that identifies the kind of object."""
@@ -1319,10 +1085,7 @@ if TYPE_CHECKING or is_needed("AudioContent", "Annotations", "MetaObject"):
 if TYPE_CHECKING or is_needed("ImageContent", "Annotations", "MetaObject"):
 
     class ImageContent(Model):
-        """Picture, as base64 data with its media type.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#imagecontent
-        """
+        """Picture, as base64 data with its media type. https://modelcontextprotocol.io/specification/2026-07-28/schema#imagecontent"""
 
         type: Literal["image"] = "image"
         """Constant that identifies the kind of object."""
@@ -1339,10 +1102,7 @@ if TYPE_CHECKING or is_needed("ImageContent", "Annotations", "MetaObject"):
 if TYPE_CHECKING or is_needed("Resource", "Annotations", "BaseMetadata", "Icon", "MetaObject"):
 
     class Resource(BaseMetadata):
-        """Data that the server offers for reading, under a URI.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#resource
-        """
+        """Data that the server offers for reading, under a URI. https://modelcontextprotocol.io/specification/2026-07-28/schema#resource"""
 
         name: str
         """Identifier of the resource."""
@@ -1369,10 +1129,7 @@ if TYPE_CHECKING or is_needed(
 ):
 
     class ListResourcesResult(PaginatedResult, CacheableResult):
-        """Server returns one page of its resources.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesresult
-        """
+        """Server returns one page of its resources. https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesresult"""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1391,10 +1148,7 @@ if TYPE_CHECKING or is_needed(
 if TYPE_CHECKING or is_needed("ListResourcesResultResponse", "ListResourcesResult", "RequestId"):
 
     class ListResourcesResultResponse(Model):
-        """Successful JSON-RPC response that carries a `ListResourcesResult`.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesresultresponse
-        """
+        """Successful JSON-RPC response that carries a `ListResourcesResult`. https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesresultresponse"""
 
         jsonrpc: Literal["2.0"] = "2.0"
         """Version of JSON-RPC, always `2.0`."""
@@ -1407,10 +1161,7 @@ if TYPE_CHECKING or is_needed("ListResourcesResultResponse", "ListResourcesResul
 if TYPE_CHECKING or is_needed("ResourceLink", "Annotations", "Icon", "MetaObject", "Resource"):
 
     class ResourceLink(Resource):
-        """Pointer to a resource, placed in a message or result in lieu of its contents.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcelink
-        """
+        """Pointer to a resource, placed in a message or result in lieu of its contents. https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcelink"""
 
         type: Literal["resource_link"] = "resource_link"
         """Constant that identifies the kind of object."""
@@ -1437,10 +1188,7 @@ if TYPE_CHECKING or is_needed("ResourceLink", "Annotations", "Icon", "MetaObject
 if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations", "BaseMetadata", "Icon", "MetaObject"):
 
     class ResourceTemplate(BaseMetadata):
-        """Family of resources whose URIs follow a template.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcetemplate
-        """
+        """Family of resources whose URIs follow a template. https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcetemplate"""
 
         name: str
         """Identifier of the template."""
@@ -1465,10 +1213,7 @@ if TYPE_CHECKING or is_needed(
 ):
 
     class ListResourceTemplatesResult(PaginatedResult, CacheableResult):
-        """Server returns one page of its resource templates.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesresult
-        """
+        """Server returns one page of its resource templates. https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesresult"""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1487,10 +1232,7 @@ if TYPE_CHECKING or is_needed(
 if TYPE_CHECKING or is_needed("ListResourceTemplatesResultResponse", "ListResourceTemplatesResult", "RequestId"):
 
     class ListResourceTemplatesResultResponse(Model):
-        """Successful JSON-RPC response that carries a `ListResourceTemplatesResult`.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesresultresponse
-        """
+        """Successful JSON-RPC response that carries a `ListResourceTemplatesResult`. https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesresultresponse"""
 
         jsonrpc: Literal["2.0"] = "2.0"
         """Version of JSON-RPC, always `2.0`."""
@@ -1503,10 +1245,7 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesResultResponse", "ListResour
 if TYPE_CHECKING or is_needed("Root", "MetaObject"):
 
     class Root(Model):
-        """Directory or file on which the client lets the server work.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#root
-        """
+        """Directory or file on which the client lets the server work. https://modelcontextprotocol.io/specification/2026-07-28/schema#root"""
 
         uri: Uri
         """URI of the directory or file, beginning with `file://`."""
@@ -1519,10 +1258,7 @@ if TYPE_CHECKING or is_needed("Root", "MetaObject"):
 if TYPE_CHECKING or is_needed("ListRootsResult", "Result", "Root"):
 
     class ListRootsResult(Result):
-        """Client returns its roots.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#listrootsresult
-        """
+        """Client returns its roots. https://modelcontextprotocol.io/specification/2026-07-28/schema#listrootsresult"""
 
         roots: list[Root]
         """Directories and files on which the server may work."""
@@ -1533,10 +1269,7 @@ if TYPE_CHECKING or is_needed("ListRootsResult", "Result", "Root"):
 if TYPE_CHECKING or is_needed("RootsCapability"):
 
     class RootsCapability(Model):
-        """Present when the client can list its roots.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities
-        """
+        """Present when the client can list its roots. https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
 
         list_changed: Annotated[bool | None, Field(alias="listChanged")] = None
         """True if changes to the roots are announced by a notification."""
@@ -1545,10 +1278,7 @@ if TYPE_CHECKING or is_needed("RootsCapability"):
 if TYPE_CHECKING or is_needed("RootsListChangedNotification"):
 
     class RootsListChangedNotification(Notification[Any, Any]):
-        """Client tells the server that its roots have changed.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#rootslistchangednotification
-        """
+        """Client tells the server that its roots have changed. https://modelcontextprotocol.io/specification/2025-11-25/schema#rootslistchangednotification"""
 
         method: Literal["notifications/roots/list_changed"] = "notifications/roots/list_changed"
         """Name of the method, which identifies the kind of message."""
@@ -1559,28 +1289,19 @@ if TYPE_CHECKING or is_needed("RootsListChangedNotification"):
 if TYPE_CHECKING or is_needed("SamplingContextCapability"):
 
     class SamplingContextCapability(Model):
-        """SamplingContextCapability
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities
-        """
+        """SamplingContextCapability https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
 
 
 if TYPE_CHECKING or is_needed("SamplingToolsCapability"):
 
     class SamplingToolsCapability(Model):
-        """SamplingToolsCapability
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities
-        """
+        """SamplingToolsCapability https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
 
 
 if TYPE_CHECKING or is_needed("SamplingCapability", "SamplingContextCapability", "SamplingToolsCapability"):
 
     class SamplingCapability(Model):
-        """Present when the client can generate messages.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities
-        """
+        """Present when the client can generate messages. https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
 
         context: SamplingContextCapability | None = None
         """Present when the client heeds `includeContext`."""
@@ -1591,10 +1312,7 @@ if TYPE_CHECKING or is_needed("SamplingCapability", "SamplingContextCapability",
 if TYPE_CHECKING or is_needed("SetLevelRequestParams", "LoggingLevel"):
 
     class SetLevelRequestParams(RequestParams):
-        """Lowest severity to send.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#setlevelrequest
-        """
+        """Lowest severity to send. https://modelcontextprotocol.io/specification/2025-11-25/schema#setlevelrequest"""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1605,10 +1323,7 @@ if TYPE_CHECKING or is_needed("SetLevelRequestParams", "LoggingLevel"):
 if TYPE_CHECKING or is_needed("SetLevelRequest", "SetLevelRequestParams"):
 
     class SetLevelRequest(Request[Any, Any]):
-        """Client asks the server to send only log messages of some severity or above.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#setlevelrequest
-        """
+        """Client asks the server to send only log messages of some severity or above. https://modelcontextprotocol.io/specification/2025-11-25/schema#setlevelrequest"""
 
         method: Literal["logging/setLevel"] = "logging/setLevel"
         """Name of the method, which identifies the kind of message."""
@@ -1623,10 +1338,7 @@ if TYPE_CHECKING or is_needed("StopReason"):
 if TYPE_CHECKING or is_needed("StringSchema"):
 
     class StringSchema(Model):
-        """Form field that takes text.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#stringschema
-        """
+        """Form field that takes text. https://modelcontextprotocol.io/specification/2026-07-28/schema#stringschema"""
 
         type: Literal["string"] = "string"
         """JSON Schema type of the field, always `string`."""
@@ -1647,10 +1359,7 @@ if TYPE_CHECKING or is_needed("StringSchema"):
 if TYPE_CHECKING or is_needed("SubscribeRequestParams"):
 
     class SubscribeRequestParams(RequestParams):
-        """Resource to watch.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#subscriberequest
-        """
+        """Resource to watch. https://modelcontextprotocol.io/specification/2025-11-25/schema#subscriberequest"""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1661,10 +1370,7 @@ if TYPE_CHECKING or is_needed("SubscribeRequestParams"):
 if TYPE_CHECKING or is_needed("SubscribeRequest", "SubscribeRequestParams"):
 
     class SubscribeRequest(Request[Any, Any]):
-        """Client asks the server to announce changes to a resource.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#subscriberequest
-        """
+        """Client asks the server to announce changes to a resource. https://modelcontextprotocol.io/specification/2025-11-25/schema#subscriberequest"""
 
         method: Literal["resources/subscribe"] = "resources/subscribe"
         """Name of the method, which identifies the kind of message."""
@@ -1675,10 +1381,7 @@ if TYPE_CHECKING or is_needed("SubscribeRequest", "SubscribeRequestParams"):
 if TYPE_CHECKING or is_needed("SubscriptionFilter"):
 
     class SubscriptionFilter(Model):
-        """Kinds of notification that a subscription delivers.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionfilter
-        """
+        """Kinds of notification that a subscription delivers. https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionfilter"""
 
         tools_list_changed: Annotated[bool | None, Field(alias="toolsListChanged")] = None
         """True to announce changes to the list of tools."""
@@ -1693,10 +1396,7 @@ if TYPE_CHECKING or is_needed("SubscriptionFilter"):
 if TYPE_CHECKING or is_needed("SubscriptionsAcknowledgedNotificationParams", "SubscriptionFilter"):
 
     class SubscriptionsAcknowledgedNotificationParams(NotificationParams):
-        """Notifications that the server will deliver on a subscription.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionsacknowledgednotificationparams
-        """
+        """Notifications that the server will deliver on a subscription. https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionsacknowledgednotificationparams"""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1707,10 +1407,7 @@ if TYPE_CHECKING or is_needed("SubscriptionsAcknowledgedNotificationParams", "Su
 if TYPE_CHECKING or is_needed("SubscriptionsAcknowledgedNotification", "SubscriptionsAcknowledgedNotificationParams"):
 
     class SubscriptionsAcknowledgedNotification(Notification[Any, Any]):
-        """Server confirms a subscription and says which notifications it will deliver.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionsacknowledgednotification
-        """
+        """Server confirms a subscription and says which notifications it will deliver. https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionsacknowledgednotification"""
 
         method: Literal["notifications/subscriptions/acknowledged"] = "notifications/subscriptions/acknowledged"
         """Name of the method, which identifies the kind of message."""
@@ -1721,10 +1418,7 @@ if TYPE_CHECKING or is_needed("SubscriptionsAcknowledgedNotification", "Subscrip
 if TYPE_CHECKING or is_needed("SubscriptionsListenRequestParams", "SubscriptionFilter"):
 
     class SubscriptionsListenRequestParams(RequestParams):
-        """Notifications that the new stream delivers.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenrequestparams
-        """
+        """Notifications that the new stream delivers. https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenrequestparams"""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1735,10 +1429,7 @@ if TYPE_CHECKING or is_needed("SubscriptionsListenRequestParams", "SubscriptionF
 if TYPE_CHECKING or is_needed("SubscriptionsListenRequest", "SubscriptionsListenRequestParams"):
 
     class SubscriptionsListenRequest(Request[Any, Any]):
-        """Client opens a stream on which the server delivers notifications.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenrequest
-        """
+        """Client opens a stream on which the server delivers notifications. https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenrequest"""
 
         method: Literal["subscriptions/listen"] = "subscriptions/listen"
         """Name of the method, which identifies the kind of message."""
@@ -1754,10 +1445,7 @@ if TYPE_CHECKING or is_needed("SubscriptionsListenResultMetaObject"):
 if TYPE_CHECKING or is_needed("SubscriptionsListenResult", "Result", "SubscriptionsListenResultMetaObject"):
 
     class SubscriptionsListenResult(Result):
-        """Server ends a subscription in an orderly way.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenresult
-        """
+        """Server ends a subscription in an orderly way. https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenresult"""
 
         result_type: Annotated[str, Field(alias="resultType")] = "complete"
         """Kind of result, such as `complete` or `input_required`."""
@@ -1768,10 +1456,7 @@ if TYPE_CHECKING or is_needed("SubscriptionsListenResult", "Result", "Subscripti
 if TYPE_CHECKING or is_needed("SubscriptionsListenResultResponse", "RequestId", "SubscriptionsListenResult"):
 
     class SubscriptionsListenResultResponse(Model):
-        """Successful JSON-RPC response that carries a `SubscriptionsListenResult`, sent when the server ends the subscription.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenresultresponse
-        """
+        """Successful JSON-RPC response that carries a `SubscriptionsListenResult`, sent when the server ends the subscription. https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenresultresponse"""
 
         jsonrpc: Literal["2.0"] = "2.0"
         """Version of JSON-RPC, always `2.0`."""
@@ -1788,10 +1473,7 @@ if TYPE_CHECKING or is_needed("TaskExecutionMode"):
 if TYPE_CHECKING or is_needed("TaskMetadata"):
 
     class TaskMetadata(Model):
-        """Request to run as a task, with the time to keep it.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#taskmetadata
-        """
+        """Request to run as a task, with the time to keep it. https://modelcontextprotocol.io/specification/2025-11-25/schema#taskmetadata"""
 
         ttl: int | None = None
         """Time for which to keep the task after its creation, in milliseconds."""
@@ -1800,10 +1482,7 @@ if TYPE_CHECKING or is_needed("TaskMetadata"):
 if TYPE_CHECKING or is_needed("ElicitRequestFormParams", "ElicitRequestedSchema", "TaskMetadata"):
 
     class ElicitRequestFormParams(RequestParams):
-        """Question to the user that a form shown by the client answers.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitrequestformparams
-        """
+        """Question to the user that a form shown by the client answers. https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitrequestformparams"""
 
         mode: Literal["form"] = "form"
         """Mode of the elicitation, always `form`."""
@@ -1820,10 +1499,7 @@ if TYPE_CHECKING or is_needed("ElicitRequestFormParams", "ElicitRequestedSchema"
 if TYPE_CHECKING or is_needed("ElicitRequestURLParams", "TaskMetadata"):
 
     class ElicitRequestURLParams(RequestParams):
-        """Request that the user visit a URL, so that the input bypasses the client.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitrequesturlparams
-        """
+        """Request that the user visit a URL, so that the input bypasses the client. https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitrequesturlparams"""
 
         mode: Literal["url"] = "url"
         """Mode of the elicitation, always `url`."""
@@ -1849,10 +1525,7 @@ if TYPE_CHECKING or is_needed("ElicitRequestParams", "ElicitRequestFormParams", 
 if TYPE_CHECKING or is_needed("ElicitRequest", "ElicitRequestParams"):
 
     class ElicitRequest(Request[Any, Any]):
-        """Server asks the client to get input from the user.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitrequest
-        """
+        """Server asks the client to get input from the user. https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitrequest"""
 
         method: Literal["elicitation/create"] = "elicitation/create"
         """Name of the method, which identifies the kind of message."""
@@ -1863,10 +1536,7 @@ if TYPE_CHECKING or is_needed("ElicitRequest", "ElicitRequestParams"):
 if TYPE_CHECKING or is_needed("ElicitationRequiredErrorData", "ElicitRequestURLParams"):
 
     class ElicitationRequiredErrorData(Model):
-        """Elicitations to complete before the request is retried.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#urlelicitationrequirederror
-        """
+        """Elicitations to complete before the request is retried. https://modelcontextprotocol.io/specification/2025-11-25/schema#urlelicitationrequirederror"""
 
         elicitations: list[ElicitRequestURLParams]
         """Elicitations at URLs that the user must complete first."""
@@ -1875,10 +1545,7 @@ if TYPE_CHECKING or is_needed("ElicitationRequiredErrorData", "ElicitRequestURLP
 if TYPE_CHECKING or is_needed("TaskAugmentedRequestParams", "TaskMetadata"):
 
     class TaskAugmentedRequestParams(RequestParams):
-        """Base of parameters of requests that may run as tasks.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#taskaugmentedrequestparams
-        """
+        """Base of parameters of requests that may run as tasks. https://modelcontextprotocol.io/specification/2025-11-25/schema#taskaugmentedrequestparams"""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1894,10 +1561,7 @@ if TYPE_CHECKING or is_needed("TaskStatus"):
 if TYPE_CHECKING or is_needed("Task", "TaskStatus"):
 
     class Task(KeepsNull):
-        """State of a piece of work whose outcome is fetched later.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#task
-        """
+        """State of a piece of work whose outcome is fetched later. https://modelcontextprotocol.io/specification/2025-11-25/schema#task"""
 
         task_id: Annotated[str, Field(alias="taskId")]
         """Identifier of the task."""
@@ -1918,10 +1582,7 @@ if TYPE_CHECKING or is_needed("Task", "TaskStatus"):
 if TYPE_CHECKING or is_needed("CancelTaskResult", "Result", "Task", "TaskStatus"):
 
     class CancelTaskResult(Task, Result):
-        """Receiver answers `tasks/cancel` with the task.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskresult
-        """
+        """Receiver answers `tasks/cancel` with the task. https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskresult"""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1944,10 +1605,7 @@ if TYPE_CHECKING or is_needed("CancelTaskResult", "Result", "Task", "TaskStatus"
 if TYPE_CHECKING or is_needed("CreateTaskResult", "Result", "Task"):
 
     class CreateTaskResult(Result):
-        """Receiver answers a request with a task that will produce the outcome later.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#createtaskresult
-        """
+        """Receiver answers a request with a task that will produce the outcome later. https://modelcontextprotocol.io/specification/2025-11-25/schema#createtaskresult"""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1965,10 +1623,7 @@ if TYPE_CHECKING or is_needed("ElicitRequestResult", "CreateTaskResult", "Elicit
 if TYPE_CHECKING or is_needed("GetTaskResult", "Result", "Task", "TaskStatus"):
 
     class GetTaskResult(Task, Result):
-        """Receiver returns the current state of a task.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskresult
-        """
+        """Receiver returns the current state of a task. https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskresult"""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1991,10 +1646,7 @@ if TYPE_CHECKING or is_needed("GetTaskResult", "Result", "Task", "TaskStatus"):
 if TYPE_CHECKING or is_needed("ListTasksResult", "Result", "Task"):
 
     class ListTasksResult(Result):
-        """Receiver returns one page of its tasks.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#listtasksresult
-        """
+        """Receiver returns one page of its tasks. https://modelcontextprotocol.io/specification/2025-11-25/schema#listtasksresult"""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -2007,10 +1659,7 @@ if TYPE_CHECKING or is_needed("ListTasksResult", "Result", "Task"):
 if TYPE_CHECKING or is_needed("TaskStatusNotificationParams", "Task", "TaskStatus"):
 
     class TaskStatusNotificationParams(Task):
-        """New state of a task.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#taskstatusnotificationparams
-        """
+        """New state of a task. https://modelcontextprotocol.io/specification/2025-11-25/schema#taskstatusnotificationparams"""
 
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -2033,10 +1682,7 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParams", "Task", "TaskStatu
 if TYPE_CHECKING or is_needed("TaskStatusNotification", "TaskStatusNotificationParams"):
 
     class TaskStatusNotification(Notification[Any, Any]):
-        """Side that runs a task tells the other that its state has changed.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#taskstatusnotification
-        """
+        """Side that runs a task tells the other that its state has changed. https://modelcontextprotocol.io/specification/2025-11-25/schema#taskstatusnotification"""
 
         method: Literal["notifications/tasks/status"] = "notifications/tasks/status"
         """Name of the method, which identifies the kind of message."""
@@ -2067,46 +1713,31 @@ if TYPE_CHECKING or is_needed(
 if TYPE_CHECKING or is_needed("TasksCallCapability"):
 
     class TasksCallCapability(Model):
-        """TasksCallCapability
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities
-        """
+        """TasksCallCapability https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities"""
 
 
 if TYPE_CHECKING or is_needed("TasksCancelCapability"):
 
     class TasksCancelCapability(Model):
-        """TasksCancelCapability
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities
-        """
+        """TasksCancelCapability https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities"""
 
 
 if TYPE_CHECKING or is_needed("TasksCreateElicitationCapability"):
 
     class TasksCreateElicitationCapability(Model):
-        """TasksCreateElicitationCapability
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities
-        """
+        """TasksCreateElicitationCapability https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
 
 
 if TYPE_CHECKING or is_needed("TasksCreateMessageCapability"):
 
     class TasksCreateMessageCapability(Model):
-        """TasksCreateMessageCapability
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities
-        """
+        """TasksCreateMessageCapability https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
 
 
 if TYPE_CHECKING or is_needed("TasksElicitationCapability", "TasksCreateElicitationCapability"):
 
     class TasksElicitationCapability(Model):
-        """Present when the client can ask the user for input.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities
-        """
+        """Present when the client can ask the user for input. https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
 
         create: TasksCreateElicitationCapability | None = None
         """Present when `elicitation/create` may run as a task."""
@@ -2115,19 +1746,13 @@ if TYPE_CHECKING or is_needed("TasksElicitationCapability", "TasksCreateElicitat
 if TYPE_CHECKING or is_needed("TasksListCapability"):
 
     class TasksListCapability(Model):
-        """TasksListCapability
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities
-        """
+        """TasksListCapability https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities"""
 
 
 if TYPE_CHECKING or is_needed("TasksSamplingCapability", "TasksCreateMessageCapability"):
 
     class TasksSamplingCapability(Model):
-        """Present when the client can generate messages.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities
-        """
+        """Present when the client can generate messages. https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
 
         create_message: Annotated[TasksCreateMessageCapability | None, Field(alias="createMessage")] = None
         """Present when `sampling/createMessage` may run as a task."""
@@ -2136,10 +1761,7 @@ if TYPE_CHECKING or is_needed("TasksSamplingCapability", "TasksCreateMessageCapa
 if TYPE_CHECKING or is_needed("ClientTasksRequestsCapability", "TasksElicitationCapability", "TasksSamplingCapability"):
 
     class ClientTasksRequestsCapability(Model):
-        """Kinds of request that may run as tasks.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities
-        """
+        """Kinds of request that may run as tasks. https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
 
         sampling: TasksSamplingCapability | None = None
         """Present when the client can generate messages as a task."""
@@ -2152,10 +1774,7 @@ if TYPE_CHECKING or is_needed(
 ):
 
     class ClientTasksCapability(Model):
-        """Present when the client can run requests as tasks.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities
-        """
+        """Present when the client can run requests as tasks. https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
 
         list_: Annotated[TasksListCapability | None, Field(alias="list")] = None
         """Present when tasks may be listed with `tasks/list`."""
@@ -2168,10 +1787,7 @@ if TYPE_CHECKING or is_needed(
 if TYPE_CHECKING or is_needed("TasksToolsCapability", "TasksCallCapability"):
 
     class TasksToolsCapability(Model):
-        """Present when the server offers tools.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities
-        """
+        """Present when the server offers tools. https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities"""
 
         call: TasksCallCapability | None = None
         """Present when `tools/call` may run as a task."""
@@ -2180,10 +1796,7 @@ if TYPE_CHECKING or is_needed("TasksToolsCapability", "TasksCallCapability"):
 if TYPE_CHECKING or is_needed("ServerTasksRequestsCapability", "TasksToolsCapability"):
 
     class ServerTasksRequestsCapability(Model):
-        """Kinds of request that may run as tasks.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities
-        """
+        """Kinds of request that may run as tasks. https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities"""
 
         tools: TasksToolsCapability | None = None
         """Present when the server can run tools as tasks."""
@@ -2194,10 +1807,7 @@ if TYPE_CHECKING or is_needed(
 ):
 
     class ServerTasksCapability(Model):
-        """Present when the server can run requests as tasks.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities
-        """
+        """Present when the server can run requests as tasks. https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities"""
 
         list_: Annotated[TasksListCapability | None, Field(alias="list")] = None
         """Present when tasks may be listed with `tasks/list`."""
@@ -2210,10 +1820,7 @@ if TYPE_CHECKING or is_needed(
 if TYPE_CHECKING or is_needed("TextContent", "Annotations", "MetaObject"):
 
     class TextContent(Model):
-        """Text in a message or result.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#textcontent
-        """
+        """Text in a message or result. https://modelcontextprotocol.io/specification/2026-07-28/schema#textcontent"""
 
         type: Literal["text"] = "text"
         """Constant that identifies the kind of object."""
@@ -2234,10 +1841,7 @@ if TYPE_CHECKING or is_needed("SamplingContent", "AudioContent", "ImageContent",
 if TYPE_CHECKING or is_needed("TextResourceContents", "MetaObject", "ResourceContents"):
 
     class TextResourceContents(ResourceContents):
-        """Contents of a resource, as text.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#textresourcecontents
-        """
+        """Contents of a resource, as text. https://modelcontextprotocol.io/specification/2026-07-28/schema#textresourcecontents"""
 
         uri: Uri
         """URI of the resource."""
@@ -2259,10 +1863,7 @@ if TYPE_CHECKING or is_needed("EmbeddedResourceResource", "BlobResourceContents"
 if TYPE_CHECKING or is_needed("EmbeddedResource", "Annotations", "EmbeddedResourceResource", "MetaObject"):
 
     class EmbeddedResource(Model):
-        """Resource whose contents are included in a message or result.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#embeddedresource
-        """
+        """Resource whose contents are included in a message or result. https://modelcontextprotocol.io/specification/2026-07-28/schema#embeddedresource"""
 
         type: Literal["resource"] = "resource"
         """Constant that identifies the kind of object."""
@@ -2286,10 +1887,7 @@ if TYPE_CHECKING or is_needed(
 if TYPE_CHECKING or is_needed("CallToolResult", "ContentBlock", "Result", "ResultMetaObject"):
 
     class CallToolResult(Result):
-        """Server returns the output of a tool, or its error.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolresult
-        """
+        """Server returns the output of a tool, or its error. https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolresult"""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -2313,10 +1911,7 @@ if TYPE_CHECKING or is_needed("CallToolRequestResult", "CallToolResult", "Create
 if TYPE_CHECKING or is_needed("PromptMessage", "ContentBlock", "Role"):
 
     class PromptMessage(Model):
-        """One message of a prompt.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#promptmessage
-        """
+        """One message of a prompt. https://modelcontextprotocol.io/specification/2026-07-28/schema#promptmessage"""
 
         role: Role
         """Role of the speaker: `user` or `assistant`."""
@@ -2327,10 +1922,7 @@ if TYPE_CHECKING or is_needed("PromptMessage", "ContentBlock", "Role"):
 if TYPE_CHECKING or is_needed("GetPromptResult", "PromptMessage", "Result", "ResultMetaObject"):
 
     class GetPromptResult(Result):
-        """Server returns the messages of a prompt.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptresult
-        """
+        """Server returns the messages of a prompt. https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptresult"""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -2345,10 +1937,7 @@ if TYPE_CHECKING or is_needed("GetPromptResult", "PromptMessage", "Result", "Res
 if TYPE_CHECKING or is_needed("ReadResourceResult", "CacheableResult", "EmbeddedResourceResource", "ResultMetaObject"):
 
     class ReadResourceResult(CacheableResult):
-        """Server returns the contents of a resource.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourceresult
-        """
+        """Server returns the contents of a resource. https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourceresult"""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -2365,10 +1954,7 @@ if TYPE_CHECKING or is_needed("ReadResourceResult", "CacheableResult", "Embedded
 if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItemsAnyOfItem"):
 
     class TitledMultiSelectEnumSchemaItemsAnyOfItem(Model):
-        """Choices, each with its label.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#titledmultiselectenumschema
-        """
+        """Choices, each with its label. https://modelcontextprotocol.io/specification/2026-07-28/schema#titledmultiselectenumschema"""
 
         const: str
         """Value of the choice."""
@@ -2379,10 +1965,7 @@ if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItemsAnyOfItem"):
 if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItems", "TitledMultiSelectEnumSchemaItemsAnyOfItem"):
 
     class TitledMultiSelectEnumSchemaItems(Model):
-        """Schema of the values to choose from.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#titledmultiselectenumschema
-        """
+        """Schema of the values to choose from. https://modelcontextprotocol.io/specification/2026-07-28/schema#titledmultiselectenumschema"""
 
         any_of: Annotated[list[TitledMultiSelectEnumSchemaItemsAnyOfItem], Field(alias="anyOf")]
         """Choices, each with its label."""
@@ -2391,10 +1974,7 @@ if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItems", "TitledMultiSe
 if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchema", "TitledMultiSelectEnumSchemaItems"):
 
     class TitledMultiSelectEnumSchema(Model):
-        """Form field for any number of choices, each with a label.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#titledmultiselectenumschema
-        """
+        """Form field for any number of choices, each with a label. https://modelcontextprotocol.io/specification/2026-07-28/schema#titledmultiselectenumschema"""
 
         type: Literal["array"] = "array"
         """JSON Schema type of the field, always `array`."""
@@ -2415,10 +1995,7 @@ if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchema", "TitledMultiSelectE
 if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchemaOneOfItem"):
 
     class TitledSingleSelectEnumSchemaOneOfItem(Model):
-        """Choices, each with its label.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#titledsingleselectenumschema
-        """
+        """Choices, each with its label. https://modelcontextprotocol.io/specification/2026-07-28/schema#titledsingleselectenumschema"""
 
         const: str
         """Value of the choice."""
@@ -2429,10 +2006,7 @@ if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchemaOneOfItem"):
 if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchema", "TitledSingleSelectEnumSchemaOneOfItem"):
 
     class TitledSingleSelectEnumSchema(Model):
-        """Form field for one choice among labelled values.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#titledsingleselectenumschema
-        """
+        """Form field for one choice among labelled values. https://modelcontextprotocol.io/specification/2026-07-28/schema#titledsingleselectenumschema"""
 
         type: Literal["string"] = "string"
         """JSON Schema type of the field, always `string`."""
@@ -2449,10 +2023,7 @@ if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchema", "TitledSingleSelec
 if TYPE_CHECKING or is_needed("ToolAnnotations"):
 
     class ToolAnnotations(Model):
-        """Hints about how a tool behaves, not to be relied on from an untrusted server.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#toolannotations
-        """
+        """Hints about how a tool behaves, not to be relied on from an untrusted server. https://modelcontextprotocol.io/specification/2026-07-28/schema#toolannotations"""
 
         title: str | None = None
         """Name to show to people."""
@@ -2469,10 +2040,7 @@ if TYPE_CHECKING or is_needed("ToolAnnotations"):
 if TYPE_CHECKING or is_needed("ToolChoice"):
 
     class ToolChoice(Model):
-        """Rule for the model: it may, must or must not use tools.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#toolchoice
-        """
+        """Rule for the model: it may, must or must not use tools. https://modelcontextprotocol.io/specification/2026-07-28/schema#toolchoice"""
 
         mode: Literal["auto", "none", "required"] | None = None
         """Rule for the model: it decides (`auto`), must use a tool (`required`) or must not (`none`)."""
@@ -2481,10 +2049,7 @@ if TYPE_CHECKING or is_needed("ToolChoice"):
 if TYPE_CHECKING or is_needed("ToolExecution"):
 
     class ToolExecution(Model):
-        """Ways in which a tool may be run.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#toolexecution
-        """
+        """Ways in which a tool may be run. https://modelcontextprotocol.io/specification/2025-11-25/schema#toolexecution"""
 
         task_support: Annotated[Literal["forbidden", "optional", "required"] | None, Field(alias="taskSupport")] = None
         """Support for calls as tasks: `forbidden`, `optional` or `required`; `forbidden` when absent."""
@@ -2498,10 +2063,7 @@ if TYPE_CHECKING or is_needed("ToolInputSchema"):
 if TYPE_CHECKING or is_needed("ToolListChangedNotification"):
 
     class ToolListChangedNotification(Notification[Any, Any]):
-        """Server tells the client that its list of tools has changed.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#toollistchangednotification
-        """
+        """Server tells the client that its list of tools has changed. https://modelcontextprotocol.io/specification/2026-07-28/schema#toollistchangednotification"""
 
         method: Literal["notifications/tools/list_changed"] = "notifications/tools/list_changed"
         """Name of the method, which identifies the kind of message."""
@@ -2556,10 +2118,7 @@ if TYPE_CHECKING or is_needed(
 ):
 
     class Tool(BaseMetadata):
-        """A function that the server offers to the model, with the schema of its arguments.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#tool
-        """
+        """A function that the server offers to the model, with the schema of its arguments. https://modelcontextprotocol.io/specification/2026-07-28/schema#tool"""
 
         name: str
         """Identifier by which the tool is called."""
@@ -2584,10 +2143,7 @@ if TYPE_CHECKING or is_needed(
 if TYPE_CHECKING or is_needed("ListToolsResult", "CacheableResult", "PaginatedResult", "ResultMetaObject", "Tool"):
 
     class ListToolsResult(PaginatedResult, CacheableResult):
-        """Server returns one page of its tools.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsresult
-        """
+        """Server returns one page of its tools. https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsresult"""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -2606,10 +2162,7 @@ if TYPE_CHECKING or is_needed("ListToolsResult", "CacheableResult", "PaginatedRe
 if TYPE_CHECKING or is_needed("ListToolsResultResponse", "ListToolsResult", "RequestId"):
 
     class ListToolsResultResponse(Model):
-        """Successful JSON-RPC response that carries a `ListToolsResult`.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsresultresponse
-        """
+        """Successful JSON-RPC response that carries a `ListToolsResult`. https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsresultresponse"""
 
         jsonrpc: Literal["2.0"] = "2.0"
         """Version of JSON-RPC, always `2.0`."""
@@ -2622,10 +2175,7 @@ if TYPE_CHECKING or is_needed("ListToolsResultResponse", "ListToolsResult", "Req
 if TYPE_CHECKING or is_needed("ToolResultContent", "ContentBlock", "MetaObject"):
 
     class ToolResultContent(Model):
-        """Outcome of a tool call, given back to the model.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#toolresultcontent
-        """
+        """Outcome of a tool call, given back to the model. https://modelcontextprotocol.io/specification/2026-07-28/schema#toolresultcontent"""
 
         type: Literal["tool_result"] = "tool_result"
         """Constant that identifies the kind of object."""
@@ -2644,10 +2194,7 @@ if TYPE_CHECKING or is_needed("ToolResultContent", "ContentBlock", "MetaObject")
 if TYPE_CHECKING or is_needed("ToolUseContent", "MetaObject"):
 
     class ToolUseContent(Model):
-        """Call of a tool that the model asks for.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#toolusecontent
-        """
+        """Call of a tool that the model asks for. https://modelcontextprotocol.io/specification/2026-07-28/schema#toolusecontent"""
 
         type: Literal["tool_use"] = "tool_use"
         """Constant that identifies the kind of object."""
@@ -2688,10 +2235,7 @@ if TYPE_CHECKING or is_needed(
 ):
 
     class CreateMessageResult(ContentAsList, Result):
-        """Client returns the message that the model generated.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#createmessageresult
-        """
+        """Client returns the message that the model generated. https://modelcontextprotocol.io/specification/2026-07-28/schema#createmessageresult"""
 
         role: Role
         """Role of the speaker: `user` or `assistant`."""
@@ -2760,10 +2304,7 @@ if TYPE_CHECKING or is_needed("InputResponses", "InputResponse"):
 if TYPE_CHECKING or is_needed("CallToolRequestParams", "InputResponses", "TaskMetadata"):
 
     class CallToolRequestParams(RequestParams):
-        """Tool to run, with its arguments.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolrequest
-        """
+        """Tool to run, with its arguments. https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolrequest"""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -2782,10 +2323,7 @@ if TYPE_CHECKING or is_needed("CallToolRequestParams", "InputResponses", "TaskMe
 if TYPE_CHECKING or is_needed("CallToolRequest", "CallToolRequestParams"):
 
     class CallToolRequest(Request[Any, Any]):
-        """Client asks the server to run a tool.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolrequest
-        """
+        """Client asks the server to run a tool. https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolrequest"""
 
         method: Literal["tools/call"] = "tools/call"
         """Name of the method, which identifies the kind of message."""
@@ -2796,10 +2334,7 @@ if TYPE_CHECKING or is_needed("CallToolRequest", "CallToolRequestParams"):
 if TYPE_CHECKING or is_needed("GetPromptRequestParams", "InputResponses"):
 
     class GetPromptRequestParams(RequestParams):
-        """Prompt to fetch, with its arguments.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptrequest
-        """
+        """Prompt to fetch, with its arguments. https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptrequest"""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -2816,10 +2351,7 @@ if TYPE_CHECKING or is_needed("GetPromptRequestParams", "InputResponses"):
 if TYPE_CHECKING or is_needed("GetPromptRequest", "GetPromptRequestParams"):
 
     class GetPromptRequest(Request[Any, Any]):
-        """Client asks the server for a prompt filled in with arguments.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptrequest
-        """
+        """Client asks the server for a prompt filled in with arguments. https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptrequest"""
 
         method: Literal["prompts/get"] = "prompts/get"
         """Name of the method, which identifies the kind of message."""
@@ -2830,10 +2362,7 @@ if TYPE_CHECKING or is_needed("GetPromptRequest", "GetPromptRequestParams"):
 if TYPE_CHECKING or is_needed("InputResponseRequestParams", "InputResponses"):
 
     class InputResponseRequestParams(RequestParams):
-        """Base of parameters with which a client retries a request, adding the input asked for.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#inputresponserequestparams
-        """
+        """Base of parameters with which a client retries a request, adding the input asked for. https://modelcontextprotocol.io/specification/2026-07-28/schema#inputresponserequestparams"""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -2846,10 +2375,7 @@ if TYPE_CHECKING or is_needed("InputResponseRequestParams", "InputResponses"):
 if TYPE_CHECKING or is_needed("ReadResourceRequestParams", "InputResponses"):
 
     class ReadResourceRequestParams(RequestParams):
-        """Resource to read.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourcerequest
-        """
+        """Resource to read. https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourcerequest"""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -2864,10 +2390,7 @@ if TYPE_CHECKING or is_needed("ReadResourceRequestParams", "InputResponses"):
 if TYPE_CHECKING or is_needed("ReadResourceRequest", "ReadResourceRequestParams"):
 
     class ReadResourceRequest(Request[Any, Any]):
-        """Client asks the server for the contents of a resource.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourcerequest
-        """
+        """Client asks the server for the contents of a resource. https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourcerequest"""
 
         method: Literal["resources/read"] = "resources/read"
         """Name of the method, which identifies the kind of message."""
@@ -2888,10 +2411,7 @@ if TYPE_CHECKING or is_needed(
 ):
 
     class SamplingMessage(ContentAsList):
-        """One message of a conversation with a language model.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#samplingmessage
-        """
+        """One message of a conversation with a language model. https://modelcontextprotocol.io/specification/2026-07-28/schema#samplingmessage"""
 
         role: Role
         """Role of the speaker: `user` or `assistant`."""
@@ -2919,10 +2439,7 @@ if TYPE_CHECKING or is_needed(
 ):
 
     class CreateMessageRequestParams(RequestParams):
-        """Conversation to continue, with limits and preferences for the generation.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#createmessagerequest
-        """
+        """Conversation to continue, with limits and preferences for the generation. https://modelcontextprotocol.io/specification/2026-07-28/schema#createmessagerequest"""
 
         messages: list[SamplingMessage]
         """Messages of the conversation, in order."""
@@ -2955,10 +2472,7 @@ if TYPE_CHECKING or is_needed(
 if TYPE_CHECKING or is_needed("CreateMessageRequest", "CreateMessageRequestParams"):
 
     class CreateMessageRequest(Request[Any, Any]):
-        """Server asks the client to generate a message with a language model.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#createmessagerequest
-        """
+        """Server asks the client to generate a message with a language model. https://modelcontextprotocol.io/specification/2026-07-28/schema#createmessagerequest"""
 
         method: Literal["sampling/createMessage"] = "sampling/createMessage"
         """Name of the method, which identifies the kind of message."""
@@ -2981,10 +2495,7 @@ if TYPE_CHECKING or is_needed("InputRequests", "InputRequest"):
 if TYPE_CHECKING or is_needed("InputRequiredResult", "InputRequests", "Result", "ResultMetaObject"):
 
     class InputRequiredResult(NeedsInput, Result):
-        """Server reports that it needs more input before it can complete the request.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#inputrequiredresult
-        """
+        """Server reports that it needs more input before it can complete the request. https://modelcontextprotocol.io/specification/2026-07-28/schema#inputrequiredresult"""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -3008,10 +2519,7 @@ if TYPE_CHECKING or is_needed("CallToolResultResponseResult", "CallToolResult", 
 if TYPE_CHECKING or is_needed("CallToolResultResponse", "CallToolResultResponseResult", "RequestId"):
 
     class CallToolResultResponse(Model):
-        """Successful JSON-RPC response that carries a `CallToolResult` or an `InputRequiredResult`.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolresultresponse
-        """
+        """Successful JSON-RPC response that carries a `CallToolResult` or an `InputRequiredResult`. https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolresultresponse"""
 
         jsonrpc: Literal["2.0"] = "2.0"
         """Version of JSON-RPC, always `2.0`."""
@@ -3033,10 +2541,7 @@ if TYPE_CHECKING or is_needed("GetPromptResultResponseResult", "GetPromptResult"
 if TYPE_CHECKING or is_needed("GetPromptResultResponse", "GetPromptResultResponseResult", "RequestId"):
 
     class GetPromptResultResponse(Model):
-        """Successful JSON-RPC response that carries a `GetPromptResult` or an `InputRequiredResult`.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptresultresponse
-        """
+        """Successful JSON-RPC response that carries a `GetPromptResult` or an `InputRequiredResult`. https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptresultresponse"""
 
         jsonrpc: Literal["2.0"] = "2.0"
         """Version of JSON-RPC, always `2.0`."""
@@ -3058,10 +2563,7 @@ if TYPE_CHECKING or is_needed("ReadResourceResultResponseResult", "InputRequired
 if TYPE_CHECKING or is_needed("ReadResourceResultResponse", "ReadResourceResultResponseResult", "RequestId"):
 
     class ReadResourceResultResponse(Model):
-        """Successful JSON-RPC response that carries a `ReadResourceResult` or an `InputRequiredResult`.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourceresultresponse
-        """
+        """Successful JSON-RPC response that carries a `ReadResourceResult` or an `InputRequiredResult`. https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourceresultresponse"""
 
         jsonrpc: Literal["2.0"] = "2.0"
         """Version of JSON-RPC, always `2.0`."""
@@ -3100,10 +2602,7 @@ if TYPE_CHECKING or is_needed(
 if TYPE_CHECKING or is_needed("ToolsCapability"):
 
     class ToolsCapability(Model):
-        """Present when the server offers tools.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities
-        """
+        """Present when the server offers tools. https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities"""
 
         list_changed: Annotated[bool | None, Field(alias="listChanged")] = None
         """True if changes to the list are announced by notifications."""
@@ -3121,10 +2620,7 @@ if TYPE_CHECKING or is_needed(
 ):
 
     class ServerCapabilities(Model):
-        """Optional features that the server supports.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities
-        """
+        """Optional features that the server supports. https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities"""
 
         experimental: dict[str, JSONObject] | None = None
         """Features outside the protocol, by name."""
@@ -3147,10 +2643,7 @@ if TYPE_CHECKING or is_needed(
 if TYPE_CHECKING or is_needed("DiscoverResult", "CacheableResult", "ResultMetaObject", "ServerCapabilities"):
 
     class DiscoverResult(CacheableResult):
-        """Server returns its supported versions, its capabilities and instructions for its use.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#discoverresult
-        """
+        """Server returns its supported versions, its capabilities and instructions for its use. https://modelcontextprotocol.io/specification/2026-07-28/schema#discoverresult"""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -3171,10 +2664,7 @@ if TYPE_CHECKING or is_needed("DiscoverResult", "CacheableResult", "ResultMetaOb
 if TYPE_CHECKING or is_needed("DiscoverResultResponse", "DiscoverResult", "RequestId"):
 
     class DiscoverResultResponse(Model):
-        """Successful JSON-RPC response that carries a `DiscoverResult`.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#discoverresultresponse
-        """
+        """Successful JSON-RPC response that carries a `DiscoverResult`. https://modelcontextprotocol.io/specification/2026-07-28/schema#discoverresultresponse"""
 
         jsonrpc: Literal["2.0"] = "2.0"
         """Version of JSON-RPC, always `2.0`."""
@@ -3187,10 +2677,7 @@ if TYPE_CHECKING or is_needed("DiscoverResultResponse", "DiscoverResult", "Reque
 if TYPE_CHECKING or is_needed("InitializeResult", "Implementation", "Result", "ServerCapabilities"):
 
     class InitializeResult(Result):
-        """Server accepts a session, stating its protocol version and capabilities.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#initializeresult
-        """
+        """Server accepts a session, stating its protocol version and capabilities. https://modelcontextprotocol.io/specification/2025-11-25/schema#initializeresult"""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -3251,10 +2738,7 @@ if TYPE_CHECKING or is_needed(
 if TYPE_CHECKING or is_needed("URLElicitationRequiredErrorError", "ElicitationRequiredErrorData"):
 
     class URLElicitationRequiredErrorError(Model):
-        """The failure, as a JSON-RPC error object.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#urlelicitationrequirederror
-        """
+        """The failure, as a JSON-RPC error object. https://modelcontextprotocol.io/specification/2025-11-25/schema#urlelicitationrequirederror"""
 
         code: Literal[-32042] = -32042
         """Code of this error, always `-32042`."""
@@ -3267,10 +2751,7 @@ if TYPE_CHECKING or is_needed("URLElicitationRequiredErrorError", "ElicitationRe
 if TYPE_CHECKING or is_needed("URLElicitationRequiredError", "RequestId", "URLElicitationRequiredErrorError"):
 
     class URLElicitationRequiredError(Model):
-        """Server rejects a request until the user has completed elicitations at URLs.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#urlelicitationrequirederror
-        """
+        """Server rejects a request until the user has completed elicitations at URLs. https://modelcontextprotocol.io/specification/2025-11-25/schema#urlelicitationrequirederror"""
 
         jsonrpc: Literal["2.0"] = "2.0"
         """Version of JSON-RPC, always `2.0`."""
@@ -3283,10 +2764,7 @@ if TYPE_CHECKING or is_needed("URLElicitationRequiredError", "RequestId", "URLEl
 if TYPE_CHECKING or is_needed("UnsubscribeRequestParams"):
 
     class UnsubscribeRequestParams(RequestParams):
-        """Resource to watch no longer.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#unsubscriberequest
-        """
+        """Resource to watch no longer. https://modelcontextprotocol.io/specification/2025-11-25/schema#unsubscriberequest"""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -3297,10 +2775,7 @@ if TYPE_CHECKING or is_needed("UnsubscribeRequestParams"):
 if TYPE_CHECKING or is_needed("UnsubscribeRequest", "UnsubscribeRequestParams"):
 
     class UnsubscribeRequest(Request[Any, Any]):
-        """Client asks the server to stop announcing changes to a resource.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#unsubscriberequest
-        """
+        """Client asks the server to stop announcing changes to a resource. https://modelcontextprotocol.io/specification/2025-11-25/schema#unsubscriberequest"""
 
         method: Literal["resources/unsubscribe"] = "resources/unsubscribe"
         """Name of the method, which identifies the kind of message."""
@@ -3311,10 +2786,7 @@ if TYPE_CHECKING or is_needed("UnsubscribeRequest", "UnsubscribeRequestParams"):
 if TYPE_CHECKING or is_needed("UnsupportedProtocolVersionErrorData"):
 
     class UnsupportedProtocolVersionErrorData(Model):
-        """Version asked for, and the versions to choose from.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#unsupportedprotocolversionerror
-        """
+        """Version asked for, and the versions to choose from. https://modelcontextprotocol.io/specification/2026-07-28/schema#unsupportedprotocolversionerror"""
 
         supported: list[str]
         """Protocol versions with which the client may retry."""
@@ -3325,10 +2797,7 @@ if TYPE_CHECKING or is_needed("UnsupportedProtocolVersionErrorData"):
 if TYPE_CHECKING or is_needed("UnsupportedProtocolVersionErrorError", "UnsupportedProtocolVersionErrorData"):
 
     class UnsupportedProtocolVersionErrorError(Model):
-        """The failure, as a JSON-RPC error object.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#unsupportedprotocolversionerror
-        """
+        """The failure, as a JSON-RPC error object. https://modelcontextprotocol.io/specification/2026-07-28/schema#unsupportedprotocolversionerror"""
 
         code: Literal[-32022] = -32022
         """Code of this error, always `-32022`."""
@@ -3341,10 +2810,7 @@ if TYPE_CHECKING or is_needed("UnsupportedProtocolVersionErrorError", "Unsupport
 if TYPE_CHECKING or is_needed("UnsupportedProtocolVersionError", "RequestId", "UnsupportedProtocolVersionErrorError"):
 
     class UnsupportedProtocolVersionError(Model):
-        """Server rejects a request in a protocol version that it does not support.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#unsupportedprotocolversionerror
-        """
+        """Server rejects a request in a protocol version that it does not support. https://modelcontextprotocol.io/specification/2026-07-28/schema#unsupportedprotocolversionerror"""
 
         jsonrpc: Literal["2.0"] = "2.0"
         """Version of JSON-RPC, always `2.0`."""
@@ -3357,10 +2823,7 @@ if TYPE_CHECKING or is_needed("UnsupportedProtocolVersionError", "RequestId", "U
 if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchemaItems"):
 
     class UntitledMultiSelectEnumSchemaItems(Model):
-        """Schema of the values to choose from.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#untitledmultiselectenumschema
-        """
+        """Schema of the values to choose from. https://modelcontextprotocol.io/specification/2026-07-28/schema#untitledmultiselectenumschema"""
 
         type: Literal["string"] = "string"
         """JSON Schema type of a choice, always `string`."""
@@ -3371,10 +2834,7 @@ if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchemaItems"):
 if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchema", "UntitledMultiSelectEnumSchemaItems"):
 
     class UntitledMultiSelectEnumSchema(Model):
-        """Form field for any number of choices, shown as their plain values.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#untitledmultiselectenumschema
-        """
+        """Form field for any number of choices, shown as their plain values. https://modelcontextprotocol.io/specification/2026-07-28/schema#untitledmultiselectenumschema"""
 
         type: Literal["array"] = "array"
         """JSON Schema type of the field, always `array`."""
@@ -3402,10 +2862,7 @@ if TYPE_CHECKING or is_needed("MultiSelectEnumSchema", "TitledMultiSelectEnumSch
 if TYPE_CHECKING or is_needed("UntitledSingleSelectEnumSchema"):
 
     class UntitledSingleSelectEnumSchema(Model):
-        """Form field for one choice, shown as its plain value.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#untitledsingleselectenumschema
-        """
+        """Form field for one choice, shown as its plain value. https://modelcontextprotocol.io/specification/2026-07-28/schema#untitledsingleselectenumschema"""
 
         type: Literal["string"] = "string"
         """JSON Schema type of the field, always `string`."""
@@ -3460,19 +2917,13 @@ if TYPE_CHECKING or is_needed(
 if TYPE_CHECKING or is_needed("UrlElicitationCapability"):
 
     class UrlElicitationCapability(Model):
-        """UrlElicitationCapability
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities
-        """
+        """UrlElicitationCapability https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
 
 
 if TYPE_CHECKING or is_needed("ElicitationCapability", "FormElicitationCapability", "UrlElicitationCapability"):
 
     class ElicitationCapability(Model):
-        """Present when the client can ask the user for input.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities
-        """
+        """Present when the client can ask the user for input. https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
 
         form: FormElicitationCapability | None = None
         """Present when the client can show forms to the user."""
@@ -3490,10 +2941,7 @@ if TYPE_CHECKING or is_needed(
 ):
 
     class ClientCapabilities(Model):
-        """Optional features that the client supports.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities
-        """
+        """Optional features that the client supports. https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
 
         experimental: dict[str, JSONObject] | None = None
         """Features outside the protocol, by name."""
@@ -3512,10 +2960,7 @@ if TYPE_CHECKING or is_needed(
 if TYPE_CHECKING or is_needed("InitializeRequestParams", "ClientCapabilities", "Implementation"):
 
     class InitializeRequestParams(RequestParams):
-        """Protocol version, capabilities and identity of the client.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#initializerequest
-        """
+        """Protocol version, capabilities and identity of the client. https://modelcontextprotocol.io/specification/2025-11-25/schema#initializerequest"""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -3530,10 +2975,7 @@ if TYPE_CHECKING or is_needed("InitializeRequestParams", "ClientCapabilities", "
 if TYPE_CHECKING or is_needed("InitializeRequest", "InitializeRequestParams"):
 
     class InitializeRequest(Request[Any, Any]):
-        """Client opens a session, stating its protocol version and capabilities.
-
-        Specification: https://modelcontextprotocol.io/specification/2025-11-25/schema#initializerequest
-        """
+        """Client opens a session, stating its protocol version and capabilities. https://modelcontextprotocol.io/specification/2025-11-25/schema#initializerequest"""
 
         method: Literal["initialize"] = "initialize"
         """Name of the method, which identifies the kind of message."""
@@ -3592,10 +3034,7 @@ if TYPE_CHECKING or is_needed(
 if TYPE_CHECKING or is_needed("MissingRequiredClientCapabilityErrorData", "ClientCapabilities"):
 
     class MissingRequiredClientCapabilityErrorData(Model):
-        """Capabilities that the client would have to declare.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#missingrequiredclientcapabilityerror
-        """
+        """Capabilities that the client would have to declare. https://modelcontextprotocol.io/specification/2026-07-28/schema#missingrequiredclientcapabilityerror"""
 
         required_capabilities: Annotated[ClientCapabilities, Field(alias="requiredCapabilities")]
         """Capabilities that the request needs and the client did not declare."""
@@ -3604,10 +3043,7 @@ if TYPE_CHECKING or is_needed("MissingRequiredClientCapabilityErrorData", "Clien
 if TYPE_CHECKING or is_needed("MissingRequiredClientCapabilityErrorError", "MissingRequiredClientCapabilityErrorData"):
 
     class MissingRequiredClientCapabilityErrorError(Model):
-        """The failure, as a JSON-RPC error object.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#missingrequiredclientcapabilityerror
-        """
+        """The failure, as a JSON-RPC error object. https://modelcontextprotocol.io/specification/2026-07-28/schema#missingrequiredclientcapabilityerror"""
 
         code: Literal[-32021] = -32021
         """Code of this error, always `-32021`."""
@@ -3622,10 +3058,7 @@ if TYPE_CHECKING or is_needed(
 ):
 
     class MissingRequiredClientCapabilityError(Model):
-        """Server rejects a request that needs a capability which the client has not declared.
-
-        Specification: https://modelcontextprotocol.io/specification/2026-07-28/schema#missingrequiredclientcapabilityerror
-        """
+        """Server rejects a request that needs a capability which the client has not declared. https://modelcontextprotocol.io/specification/2026-07-28/schema#missingrequiredclientcapabilityerror"""
 
         jsonrpc: Literal["2.0"] = "2.0"
         """Version of JSON-RPC, always `2.0`."""
@@ -3702,297 +3135,69 @@ UNSUPPORTED_PROTOCOL_VERSION: Final = -32022
 URL_ELICITATION_REQUIRED: Final = -32042
 
 __all__ = [
-    "Annotations",
-    "AudioContent",
-    "BaseMetadata",
-    "BlobResourceContents",
-    "BooleanSchema",
-    "CacheableResult",
-    "CallToolRequest",
-    "CallToolRequestParams",
-    "CallToolRequestResult",
-    "CallToolResult",
-    "CallToolResultResponse",
-    "CallToolResultResponseResult",
-    "CancelledNotification",
-    "CancelledNotificationParams",
-    "CancelTaskRequest",
-    "CancelTaskRequestParams",
-    "CancelTaskResult",
-    "CLIENT_CAPABILITIES_META_KEY",
-    "CLIENT_INFO_META_KEY",
-    "client_notification_adapter",
-    "client_request_adapter",
-    "client_result_adapter",
-    "ClientCapabilities",
-    "ClientNotification",
-    "ClientNotificationType",
-    "ClientRequest",
-    "ClientRequestType",
-    "ClientResult",
-    "ClientResultType",
-    "ClientTasksCapability",
-    "ClientTasksRequestsCapability",
-    "CompleteRequest",
-    "CompleteRequestParams",
-    "CompleteResult",
-    "CompleteResultResponse",
-    "Completion",
-    "CompletionArgument",
-    "CompletionContext",
-    "CompletionsCapability",
-    "CONNECTION_CLOSED",
-    "Content",
-    "ContentBlock",
-    "CORE_RESULT_TYPES",
-    "CreateMessageRequest",
-    "CreateMessageRequestParams",
-    "CreateMessageRequestResult",
-    "CreateMessageResult",
-    "CreateMessageResultWithTools",
-    "CreateTaskResult",
-    "Cursor",
-    "decode",
-    "DecodeError",
-    "DEFAULT_NEGOTIATED_VERSION",
-    "DiscoverRequest",
-    "DiscoverResult",
-    "DiscoverResultResponse",
-    "ElicitationCapability",
-    "ElicitationRequiredErrorData",
-    "ElicitCompleteNotification",
-    "ElicitCompleteNotificationParams",
-    "ElicitRequest",
-    "ElicitRequestedSchema",
-    "ElicitRequestFormParams",
-    "ElicitRequestParams",
-    "ElicitRequestResult",
-    "ElicitRequestURLParams",
-    "ElicitResult",
-    "EmbeddedResource",
-    "EmbeddedResourceResource",
-    "EmptyResult",
-    "encode",
-    "EnumSchema",
-    "ErrorData",
-    "FormElicitationCapability",
-    "from_builtins",
-    "GetPromptRequest",
-    "GetPromptRequestParams",
-    "GetPromptResult",
-    "GetPromptResultResponse",
-    "GetPromptResultResponseResult",
-    "GetTaskPayloadRequest",
-    "GetTaskPayloadRequestParams",
-    "GetTaskPayloadResult",
-    "GetTaskRequest",
-    "GetTaskRequestParams",
-    "GetTaskResult",
-    "HEADER_MISMATCH",
-    "HeaderMismatchError",
-    "HeaderMismatchErrorError",
-    "Icon",
-    "Icons",
-    "IconTheme",
-    "ImageContent",
-    "Implementation",
-    "IncludeContext",
-    "InitializedNotification",
-    "InitializeRequest",
-    "InitializeRequestParams",
-    "InitializeResult",
-    "InputRequest",
-    "InputRequests",
-    "InputRequiredResult",
-    "InputResponse",
-    "InputResponseRequestParams",
-    "InputResponses",
-    "INTERNAL_ERROR",
-    "InternalError",
-    "INVALID_PARAMS",
-    "INVALID_REQUEST",
-    "InvalidParamsError",
-    "InvalidRequestError",
-    "JSONArray",
-    "JSONObject",
-    "jsonrpc_message_adapter",
-    "JSONRPC_VERSION",
-    "JSONRPCError",
-    "JSONRPCMessage",
-    "JSONRPCNotification",
-    "JSONRPCRequest",
-    "JSONRPCResponse",
-    "JSONValue",
-    "LATEST_PROTOCOL_VERSION",
-    "LegacyTitledEnumSchema",
-    "ListPromptsRequest",
-    "ListPromptsResult",
-    "ListPromptsResultResponse",
-    "ListResourcesRequest",
-    "ListResourcesResult",
-    "ListResourcesResultResponse",
-    "ListResourceTemplatesRequest",
-    "ListResourceTemplatesResult",
-    "ListResourceTemplatesResultResponse",
-    "ListRootsRequest",
-    "ListRootsResult",
-    "ListTasksRequest",
-    "ListTasksResult",
-    "ListToolsRequest",
-    "ListToolsResult",
-    "ListToolsResultResponse",
-    "LOG_LEVEL_META_KEY",
-    "LoggingCapability",
-    "LoggingLevel",
-    "LoggingMessageNotification",
-    "LoggingMessageNotificationParams",
-    "MetaObject",
-    "METHOD_NOT_FOUND",
-    "MethodNotFoundError",
-    "MISSING_REQUIRED_CLIENT_CAPABILITY",
-    "MissingRequiredClientCapabilityError",
-    "MissingRequiredClientCapabilityErrorData",
-    "MissingRequiredClientCapabilityErrorError",
-    "ModelHint",
-    "ModelPreferences",
-    "MultiSelectEnumSchema",
-    "Notification",
-    "NotificationParams",
-    "NumberSchema",
-    "PaginatedRequest",
-    "PaginatedRequestParams",
-    "PaginatedResult",
-    "PARSE_ERROR",
-    "ParseError",
-    "PingRequest",
-    "PrimitiveSchemaDefinition",
-    "ProgressNotification",
-    "ProgressNotificationParams",
-    "ProgressToken",
-    "Prompt",
-    "PromptArgument",
-    "PromptListChangedNotification",
-    "PromptMessage",
-    "PromptReference",
-    "PromptsCapability",
-    "PROTOCOL_VERSION_META_KEY",
-    "ReadResourceRequest",
-    "ReadResourceRequestParams",
-    "ReadResourceResult",
-    "ReadResourceResultResponse",
-    "ReadResourceResultResponseResult",
-    "RelatedTaskMetadata",
-    "Request",
-    "REQUEST_TIMEOUT",
-    "RequestId",
-    "RequestParams",
-    "RequestParamsMeta",
-    "Resource",
-    "RESOURCE_NOT_FOUND",
-    "ResourceContents",
-    "ResourceLink",
-    "ResourceListChangedNotification",
-    "ResourceReference",
-    "ResourceRequestParams",
-    "ResourcesCapability",
-    "ResourceTemplate",
-    "ResourceTemplateReference",
-    "ResourceUpdatedNotification",
-    "ResourceUpdatedNotificationParams",
-    "Result",
-    "ResultMetaObject",
-    "ResultType",
-    "Role",
-    "Root",
-    "RootsCapability",
-    "RootsListChangedNotification",
-    "SamplingCapability",
-    "SamplingContent",
-    "SamplingContextCapability",
-    "SamplingMessage",
-    "SamplingMessageContentBlock",
-    "SamplingToolsCapability",
-    "SERVER_INFO_META_KEY",
-    "server_notification_adapter",
-    "server_request_adapter",
-    "server_result_adapter",
-    "ServerCapabilities",
-    "ServerNotification",
-    "ServerNotificationType",
-    "ServerRequest",
-    "ServerRequestType",
-    "ServerResult",
-    "ServerResultType",
-    "ServerTasksCapability",
-    "ServerTasksRequestsCapability",
-    "SetLevelRequest",
-    "SetLevelRequestParams",
-    "SingleSelectEnumSchema",
-    "StopReason",
-    "StringSchema",
-    "SubscribeRequest",
-    "SubscribeRequestParams",
-    "SubscriptionFilter",
-    "SubscriptionsAcknowledgedNotification",
-    "SubscriptionsAcknowledgedNotificationParams",
-    "SubscriptionsListenRequest",
-    "SubscriptionsListenRequestParams",
-    "SubscriptionsListenResult",
-    "SubscriptionsListenResultMetaObject",
-    "SubscriptionsListenResultResponse",
-    "Task",
-    "TASK_FORBIDDEN",
-    "TASK_OPTIONAL",
-    "TASK_REQUIRED",
-    "TASK_STATUS_CANCELLED",
-    "TASK_STATUS_COMPLETED",
-    "TASK_STATUS_FAILED",
-    "TASK_STATUS_INPUT_REQUIRED",
-    "TASK_STATUS_WORKING",
-    "TaskAugmentedRequestParams",
-    "TaskExecutionMode",
-    "TaskMetadata",
-    "TasksCallCapability",
-    "TasksCancelCapability",
-    "TasksCreateElicitationCapability",
-    "TasksCreateMessageCapability",
-    "TasksElicitationCapability",
-    "TasksListCapability",
-    "TasksSamplingCapability",
-    "TaskStatus",
-    "TaskStatusNotification",
-    "TaskStatusNotificationParams",
-    "TasksToolsCapability",
-    "TextContent",
-    "TextResourceContents",
-    "TitledMultiSelectEnumSchema",
-    "TitledMultiSelectEnumSchemaItems",
-    "TitledMultiSelectEnumSchemaItemsAnyOfItem",
-    "TitledSingleSelectEnumSchema",
-    "TitledSingleSelectEnumSchemaOneOfItem",
-    "to_builtins",
-    "Tool",
-    "ToolAnnotations",
-    "ToolChoice",
-    "ToolExecution",
-    "ToolInputSchema",
-    "ToolListChangedNotification",
-    "ToolOutputSchema",
-    "ToolResultContent",
-    "ToolsCapability",
-    "ToolUseContent",
-    "UnsubscribeRequest",
-    "UnsubscribeRequestParams",
-    "UNSUPPORTED_PROTOCOL_VERSION",
-    "UnsupportedProtocolVersionError",
-    "UnsupportedProtocolVersionErrorData",
-    "UnsupportedProtocolVersionErrorError",
-    "UntitledMultiSelectEnumSchema",
-    "UntitledMultiSelectEnumSchemaItems",
-    "UntitledSingleSelectEnumSchema",
-    "Uri",
-    "URL_ELICITATION_REQUIRED",
-    "UrlElicitationCapability",
-    "URLElicitationRequiredError",
-    "URLElicitationRequiredErrorError",
-]
+    "Annotations", "AudioContent", "BaseMetadata", "BlobResourceContents", "BooleanSchema", "CacheableResult",
+    "CallToolRequest", "CallToolRequestParams", "CallToolRequestResult", "CallToolResult", "CallToolResultResponse",
+    "CallToolResultResponseResult", "CancelledNotification", "CancelledNotificationParams", "CancelTaskRequest",
+    "CancelTaskRequestParams", "CancelTaskResult", "CLIENT_CAPABILITIES_META_KEY", "CLIENT_INFO_META_KEY",
+    "client_notification_adapter", "client_request_adapter", "client_result_adapter", "ClientCapabilities",
+    "ClientNotification", "ClientNotificationType", "ClientRequest", "ClientRequestType", "ClientResult",
+    "ClientResultType", "ClientTasksCapability", "ClientTasksRequestsCapability", "CompleteRequest",
+    "CompleteRequestParams", "CompleteResult", "CompleteResultResponse", "Completion", "CompletionArgument",
+    "CompletionContext", "CompletionsCapability", "CONNECTION_CLOSED", "Content", "ContentBlock", "CORE_RESULT_TYPES",
+    "CreateMessageRequest", "CreateMessageRequestParams", "CreateMessageRequestResult", "CreateMessageResult",
+    "CreateMessageResultWithTools", "CreateTaskResult", "Cursor", "decode", "DecodeError", "DEFAULT_NEGOTIATED_VERSION",
+    "DiscoverRequest", "DiscoverResult", "DiscoverResultResponse", "ElicitationCapability",
+    "ElicitationRequiredErrorData", "ElicitCompleteNotification", "ElicitCompleteNotificationParams", "ElicitRequest",
+    "ElicitRequestedSchema", "ElicitRequestFormParams", "ElicitRequestParams", "ElicitRequestResult",
+    "ElicitRequestURLParams", "ElicitResult", "EmbeddedResource", "EmbeddedResourceResource", "EmptyResult", "encode",
+    "EnumSchema", "ErrorData", "FormElicitationCapability", "from_builtins", "GetPromptRequest",
+    "GetPromptRequestParams", "GetPromptResult", "GetPromptResultResponse", "GetPromptResultResponseResult",
+    "GetTaskPayloadRequest", "GetTaskPayloadRequestParams", "GetTaskPayloadResult", "GetTaskRequest",
+    "GetTaskRequestParams", "GetTaskResult", "HEADER_MISMATCH", "HeaderMismatchError", "HeaderMismatchErrorError",
+    "Icon", "Icons", "IconTheme", "ImageContent", "Implementation", "IncludeContext", "InitializedNotification",
+    "InitializeRequest", "InitializeRequestParams", "InitializeResult", "InputRequest", "InputRequests",
+    "InputRequiredResult", "InputResponse", "InputResponseRequestParams", "InputResponses", "INTERNAL_ERROR",
+    "InternalError", "INVALID_PARAMS", "INVALID_REQUEST", "InvalidParamsError", "InvalidRequestError", "JSONArray",
+    "JSONObject", "jsonrpc_message_adapter", "JSONRPC_VERSION", "JSONRPCError", "JSONRPCMessage", "JSONRPCNotification",
+    "JSONRPCRequest", "JSONRPCResponse", "JSONValue", "LATEST_PROTOCOL_VERSION", "LegacyTitledEnumSchema",
+    "ListPromptsRequest", "ListPromptsResult", "ListPromptsResultResponse", "ListResourcesRequest",
+    "ListResourcesResult", "ListResourcesResultResponse", "ListResourceTemplatesRequest", "ListResourceTemplatesResult",
+    "ListResourceTemplatesResultResponse", "ListRootsRequest", "ListRootsResult", "ListTasksRequest", "ListTasksResult",
+    "ListToolsRequest", "ListToolsResult", "ListToolsResultResponse", "LOG_LEVEL_META_KEY", "LoggingCapability",
+    "LoggingLevel", "LoggingMessageNotification", "LoggingMessageNotificationParams", "MetaObject", "METHOD_NOT_FOUND",
+    "MethodNotFoundError", "MISSING_REQUIRED_CLIENT_CAPABILITY", "MissingRequiredClientCapabilityError",
+    "MissingRequiredClientCapabilityErrorData", "MissingRequiredClientCapabilityErrorError", "ModelHint",
+    "ModelPreferences", "MultiSelectEnumSchema", "Notification", "NotificationParams", "NumberSchema",
+    "PaginatedRequest", "PaginatedRequestParams", "PaginatedResult", "PARSE_ERROR", "ParseError", "PingRequest",
+    "PrimitiveSchemaDefinition", "ProgressNotification", "ProgressNotificationParams", "ProgressToken", "Prompt",
+    "PromptArgument", "PromptListChangedNotification", "PromptMessage", "PromptReference", "PromptsCapability",
+    "PROTOCOL_VERSION_META_KEY", "ReadResourceRequest", "ReadResourceRequestParams", "ReadResourceResult",
+    "ReadResourceResultResponse", "ReadResourceResultResponseResult", "RelatedTaskMetadata", "Request",
+    "REQUEST_TIMEOUT", "RequestId", "RequestParams", "RequestParamsMeta", "Resource", "RESOURCE_NOT_FOUND",
+    "ResourceContents", "ResourceLink", "ResourceListChangedNotification", "ResourceReference", "ResourceRequestParams",
+    "ResourcesCapability", "ResourceTemplate", "ResourceTemplateReference", "ResourceUpdatedNotification",
+    "ResourceUpdatedNotificationParams", "Result", "ResultMetaObject", "ResultType", "Role", "Root", "RootsCapability",
+    "RootsListChangedNotification", "SamplingCapability", "SamplingContent", "SamplingContextCapability",
+    "SamplingMessage", "SamplingMessageContentBlock", "SamplingToolsCapability", "SERVER_INFO_META_KEY",
+    "server_notification_adapter", "server_request_adapter", "server_result_adapter", "ServerCapabilities",
+    "ServerNotification", "ServerNotificationType", "ServerRequest", "ServerRequestType", "ServerResult",
+    "ServerResultType", "ServerTasksCapability", "ServerTasksRequestsCapability", "SetLevelRequest",
+    "SetLevelRequestParams", "SingleSelectEnumSchema", "StopReason", "StringSchema", "SubscribeRequest",
+    "SubscribeRequestParams", "SubscriptionFilter", "SubscriptionsAcknowledgedNotification",
+    "SubscriptionsAcknowledgedNotificationParams", "SubscriptionsListenRequest", "SubscriptionsListenRequestParams",
+    "SubscriptionsListenResult", "SubscriptionsListenResultMetaObject", "SubscriptionsListenResultResponse", "Task",
+    "TASK_FORBIDDEN", "TASK_OPTIONAL", "TASK_REQUIRED", "TASK_STATUS_CANCELLED", "TASK_STATUS_COMPLETED",
+    "TASK_STATUS_FAILED", "TASK_STATUS_INPUT_REQUIRED", "TASK_STATUS_WORKING", "TaskAugmentedRequestParams",
+    "TaskExecutionMode", "TaskMetadata", "TasksCallCapability", "TasksCancelCapability",
+    "TasksCreateElicitationCapability", "TasksCreateMessageCapability", "TasksElicitationCapability",
+    "TasksListCapability", "TasksSamplingCapability", "TaskStatus", "TaskStatusNotification",
+    "TaskStatusNotificationParams", "TasksToolsCapability", "TextContent", "TextResourceContents",
+    "TitledMultiSelectEnumSchema", "TitledMultiSelectEnumSchemaItems", "TitledMultiSelectEnumSchemaItemsAnyOfItem",
+    "TitledSingleSelectEnumSchema", "TitledSingleSelectEnumSchemaOneOfItem", "to_builtins", "Tool", "ToolAnnotations",
+    "ToolChoice", "ToolExecution", "ToolInputSchema", "ToolListChangedNotification", "ToolOutputSchema",
+    "ToolResultContent", "ToolsCapability", "ToolUseContent", "UnsubscribeRequest", "UnsubscribeRequestParams",
+    "UNSUPPORTED_PROTOCOL_VERSION", "UnsupportedProtocolVersionError", "UnsupportedProtocolVersionErrorData",
+    "UnsupportedProtocolVersionErrorError", "UntitledMultiSelectEnumSchema", "UntitledMultiSelectEnumSchemaItems",
+    "UntitledSingleSelectEnumSchema", "Uri", "URL_ELICITATION_REQUIRED", "UrlElicitationCapability",
+    "URLElicitationRequiredError", "URLElicitationRequiredErrorError",
+]  # fmt: skip

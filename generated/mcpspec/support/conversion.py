@@ -104,9 +104,9 @@ def _find_way(kind: type, to: str, versions: Sequence[str]) -> _Way | None:
     target = load_revision(to, versions)
     if place.version == to:
         return None
-    is_exact = place.face == "structs"
-    source = kind if is_exact else getattr(import_module(f"mcpspec.{place.package}.structs"), kind.__name__)
-    found = _target_type(source, target.structs, to)
+    is_exact = place.face == "exact.structs"
+    source = kind if is_exact else getattr(import_module(f"mcpspec.{place.package}.exact.structs"), kind.__name__)
+    found = _target_type(source, target.exact.structs, to)
     conversion = _conversion(source, found)
     return _Way(
         conversion.convert,
@@ -120,7 +120,7 @@ def _find_way(kind: type, to: str, versions: Sequence[str]) -> _Way | None:
 
 
 def _to_exact(value: Any, way: _Way) -> Any:
-    """Return a model, or a plain struct, as an exact struct."""
+    """Return a model, or an everyday struct, as an exact struct."""
     return from_builtins(way.types.to_builtins(value), way.source)
 
 
@@ -154,7 +154,7 @@ def _with_meta(plain: Any, meta: Mapping[str, Any] | None) -> Any:
 
 
 class _Place(NamedTuple):
-    """The revision of a type, and its module in the package of the revision, such as `plain.models`."""
+    """The revision of a type, and its module in the package of the revision, such as `exact.models`."""
 
     package: str
     face: str

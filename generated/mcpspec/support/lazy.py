@@ -1,13 +1,13 @@
-"""Import modules on first use."""
+"""Import modules, and the exact types of everyday ones, on first use."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from types import ModuleType
-from typing import Any
+from types import ModuleType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
-__all__ = ["check_version", "lazy_modules", "lazy_names", "load_revision"]
+__all__ = ["check_version", "exact_type", "lazy_modules", "lazy_names", "load_revision"]
 
 
 def lazy_modules(
@@ -21,12 +21,21 @@ def lazy_modules(
     def __getattr__(name: str) -> ModuleType:
         if name in modules:
             return _import(f"{package}.{name}")
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        raise AttributeError(f"module {package!r} has no attribute {name!r}{_find_types(package, name, modules)}")
 
     def __dir__() -> list[str]:
         return sorted({*names, *modules})
 
     return __getattr__, __dir__
+
+
+def _find_types(package: str, name: str, modules: Sequence[str]) -> str:
+    """Return where the types are, for an error about a name that may be one of theirs."""
+    newest = max((module for module in modules if module.startswith("v2")), default=None)
+    if not (name[:1].isupper() or name in ("latest", "types")) or not (newest or "structs" in modules):
+        return ""
+    place = f"{package}.{newest}" if newest else package
+    return f"; the types are in {place}.structs (msgspec) and {place}.models (Pydantic)"
 
 
 def lazy_names(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
@@ -51,6 +60,27 @@ def _import(name: str) -> ModuleType:
             raise
         text = f"{name} needs Pydantic: pip install 'mcpspec[pydantic]'"
         raise ModuleNotFoundError(text, name=error.name) from error
+
+
+def exact_type(kind: Any) -> Any:
+    """Return the exact type that has the name of an everyday type, or is made of the exact types of its parts."""
+    package, _, module = getattr(kind, "__module__", "").rpartition(".")
+    if module in ("structs", "models") and hasattr(kind, "__name__"):
+        try:
+            exact = import_module(f"{package}.exact.{module}")
+        except ModuleNotFoundError:  # a package that was written by hand
+            return kind
+        return getattr(exact, kind.__name__)
+    parts: Any = tuple(map(exact_type, get_args(kind)))
+    match get_origin(kind):
+        case None:
+            return kind
+        case origin if origin is Annotated:
+            return Annotated[(parts[0], *kind.__metadata__)]
+        case origin if origin in (Union, UnionType):
+            return Union[parts]  # noqa: UP007  # of a tuple
+        case origin:
+            return origin[parts]
 
 
 def check_version(version: str, versions: Sequence[str]) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Literal, TypeAlias, TypeVar
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
+
+from mcpspec.support.lazy import exact_type
 
 if TYPE_CHECKING:
     from typing_extensions import TypeForm
@@ -37,3 +40,18 @@ class Method(Generic[ParamsT, ResultT]):
     """Type of the result; `NoneType` for notifications."""
     handler: str
     """Name of the handler's method, such as `call_tool`."""
+
+    @property
+    def exact(self) -> Method[Any, Any]:
+        """The method with the exact types of the same names, which check all that the schema says."""
+        return _exact(self)
+
+
+@cache
+def _exact(method: Method[Any, Any]) -> Method[Any, Any]:
+    return replace(
+        method,
+        message=exact_type(method.message),
+        params=exact_type(method.params),
+        result=exact_type(method.result),
+    )

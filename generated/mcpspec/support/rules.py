@@ -51,7 +51,7 @@ REPLACED_CONTENT: Final[Mapping[str, str]] = {
 def downgrade_rules(older: Any, absent: object) -> dict[str, Rule]:
     """Return the rules towards an older revision, whose module of exact structs is `older`.
 
-    `absent` is what the source types have for an absent member: UNSET in exact types, None in plain ones.
+    `absent` is what the source types have for an absent member: UNSET in exact types, None in everyday ones.
     """
     rules: dict[str, Rule] = {}
     if "properties" in older.ToolInputSchema.__attributes__:

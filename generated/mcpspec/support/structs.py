@@ -35,6 +35,7 @@ from mcpspec.support.objects import (
     Shape,
     UnionOptions,
     classes_of,
+    face_of,
     is_object,
     is_surely_finite,
     spread_union,
@@ -65,6 +66,9 @@ class Struct(msgspec.Struct, kw_only=True, repr_omit_defaults=True):
     """Base of all objects. Members that a type does not declare are dropped when decoding."""
 
     __get_pydantic_core_schema__: ClassVar[Any] = classmethod(_field_schema)
+
+    def __repr__(self) -> str:
+        return f"{face_of(type(self))}{msgspec.Struct.__repr__(self)}"
 
 
 def constant(value: T, *, optional: bool = False, name: str | None = None) -> T:
@@ -187,7 +191,7 @@ class OpenObject(dict[str, Any]):
             return _rebuild(type(self), {**self, **other}) if isinstance(other, dict) else NotImplemented
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({super().__repr__()})"
+        return f"{face_of(type(self))}{type(self).__name__}({super().__repr__()})"
 
     def __reduce__(self) -> Any:
         return _rebuild, (type(self), dict(self))

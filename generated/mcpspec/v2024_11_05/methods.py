@@ -23,270 +23,172 @@ INTERNAL_ERROR: Final = -32603
 RESOURCE_NOT_FOUND: Final = -32002
 
 COMPLETION_COMPLETE: Final[Method[structs.CompleteRequestParams, structs.CompleteResult]] = Method(
-    name="completion/complete",
-    sender="client",
-    kind="request",
+    name="completion/complete", sender="client", kind="request", handler="complete",
     message=structs.CompleteRequest,
-    params=structs.CompleteRequestParams,
-    params_required=True,
+    params=structs.CompleteRequestParams, params_required=True,
     result=structs.CompleteResult,
-    handler="complete",
-)
+)  # fmt: skip
 """Client asks the server for suggested values of a prompt argument or template variable."""
 INITIALIZE: Final[Method[structs.InitializeRequestParams, structs.InitializeResult]] = Method(
-    name="initialize",
-    sender="client",
-    kind="request",
+    name="initialize", sender="client", kind="request", handler="initialize",
     message=structs.InitializeRequest,
-    params=structs.InitializeRequestParams,
-    params_required=True,
+    params=structs.InitializeRequestParams, params_required=True,
     result=structs.InitializeResult,
-    handler="initialize",
-)
+)  # fmt: skip
 """Client opens a session, stating its protocol version and capabilities."""
 LOGGING_SET_LEVEL: Final[Method[structs.SetLevelRequestParams, structs.EmptyResult]] = Method(
-    name="logging/setLevel",
-    sender="client",
-    kind="request",
+    name="logging/setLevel", sender="client", kind="request", handler="set_level",
     message=structs.SetLevelRequest,
-    params=structs.SetLevelRequestParams,
-    params_required=True,
+    params=structs.SetLevelRequestParams, params_required=True,
     result=structs.EmptyResult,
-    handler="set_level",
-)
+)  # fmt: skip
 """Client asks the server to send only log messages of some severity or above."""
 NOTIFICATIONS_CANCELLED: Final[Method[structs.CancelledNotificationParams, None]] = Method(
-    name="notifications/cancelled",
-    sender="both",
-    kind="notification",
+    name="notifications/cancelled", sender="both", kind="notification", handler="cancelled",
     message=structs.CancelledNotification,
-    params=structs.CancelledNotificationParams,
-    params_required=True,
+    params=structs.CancelledNotificationParams, params_required=True,
     result=NoneType,
-    handler="cancelled",
-)
+)  # fmt: skip
 """Sender tells the other side to stop work on a request whose result is no longer wanted."""
 NOTIFICATIONS_INITIALIZED: Final[Method[structs.InitializedNotificationParams, None]] = Method(
-    name="notifications/initialized",
-    sender="client",
-    kind="notification",
+    name="notifications/initialized", sender="client", kind="notification", handler="initialized",
     message=structs.InitializedNotification,
-    params=structs.InitializedNotificationParams,
-    params_required=False,
+    params=structs.InitializedNotificationParams, params_required=False,
     result=NoneType,
-    handler="initialized",
-)
+)  # fmt: skip
 """Client tells the server that it is ready for normal operation."""
 NOTIFICATIONS_MESSAGE: Final[Method[structs.LoggingMessageNotificationParams, None]] = Method(
-    name="notifications/message",
-    sender="server",
-    kind="notification",
+    name="notifications/message", sender="server", kind="notification", handler="logging_message",
     message=structs.LoggingMessageNotification,
-    params=structs.LoggingMessageNotificationParams,
-    params_required=True,
+    params=structs.LoggingMessageNotificationParams, params_required=True,
     result=NoneType,
-    handler="logging_message",
-)
+)  # fmt: skip
 """Server sends the client a log message."""
 NOTIFICATIONS_PROGRESS: Final[Method[structs.ProgressNotificationParams, None]] = Method(
-    name="notifications/progress",
-    sender="both",
-    kind="notification",
+    name="notifications/progress", sender="both", kind="notification", handler="progress",
     message=structs.ProgressNotification,
-    params=structs.ProgressNotificationParams,
-    params_required=True,
+    params=structs.ProgressNotificationParams, params_required=True,
     result=NoneType,
-    handler="progress",
-)
+)  # fmt: skip
 """Receiver of a request tells its sender how far the work has come."""
 NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[structs.PromptListChangedNotificationParams, None]] = Method(
-    name="notifications/prompts/list_changed",
-    sender="server",
-    kind="notification",
+    name="notifications/prompts/list_changed", sender="server", kind="notification", handler="prompt_list_changed",
     message=structs.PromptListChangedNotification,
-    params=structs.PromptListChangedNotificationParams,
-    params_required=False,
+    params=structs.PromptListChangedNotificationParams, params_required=False,
     result=NoneType,
-    handler="prompt_list_changed",
-)
+)  # fmt: skip
 """Server tells the client that its list of prompts has changed."""
 NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[structs.ResourceListChangedNotificationParams, None]] = Method(
-    name="notifications/resources/list_changed",
-    sender="server",
-    kind="notification",
+    name="notifications/resources/list_changed", sender="server", kind="notification", handler="resource_list_changed",
     message=structs.ResourceListChangedNotification,
-    params=structs.ResourceListChangedNotificationParams,
-    params_required=False,
+    params=structs.ResourceListChangedNotificationParams, params_required=False,
     result=NoneType,
-    handler="resource_list_changed",
-)
+)  # fmt: skip
 """Server tells the client that its list of resources has changed."""
 NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[structs.ResourceUpdatedNotificationParams, None]] = Method(
-    name="notifications/resources/updated",
-    sender="server",
-    kind="notification",
+    name="notifications/resources/updated", sender="server", kind="notification", handler="resource_updated",
     message=structs.ResourceUpdatedNotification,
-    params=structs.ResourceUpdatedNotificationParams,
-    params_required=True,
+    params=structs.ResourceUpdatedNotificationParams, params_required=True,
     result=NoneType,
-    handler="resource_updated",
-)
+)  # fmt: skip
 """Server tells the client that the contents of a resource have changed."""
 NOTIFICATIONS_ROOTS_LIST_CHANGED: Final[Method[structs.RootsListChangedNotificationParams, None]] = Method(
-    name="notifications/roots/list_changed",
-    sender="client",
-    kind="notification",
+    name="notifications/roots/list_changed", sender="client", kind="notification", handler="roots_list_changed",
     message=structs.RootsListChangedNotification,
-    params=structs.RootsListChangedNotificationParams,
-    params_required=False,
+    params=structs.RootsListChangedNotificationParams, params_required=False,
     result=NoneType,
-    handler="roots_list_changed",
-)
+)  # fmt: skip
 """Client tells the server that its roots have changed."""
 NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[structs.ToolListChangedNotificationParams, None]] = Method(
-    name="notifications/tools/list_changed",
-    sender="server",
-    kind="notification",
+    name="notifications/tools/list_changed", sender="server", kind="notification", handler="tool_list_changed",
     message=structs.ToolListChangedNotification,
-    params=structs.ToolListChangedNotificationParams,
-    params_required=False,
+    params=structs.ToolListChangedNotificationParams, params_required=False,
     result=NoneType,
-    handler="tool_list_changed",
-)
+)  # fmt: skip
 """Server tells the client that its list of tools has changed."""
 PING: Final[Method[structs.PingRequestParams, structs.EmptyResult]] = Method(
-    name="ping",
-    sender="both",
-    kind="request",
+    name="ping", sender="both", kind="request", handler="ping",
     message=structs.PingRequest,
-    params=structs.PingRequestParams,
-    params_required=False,
+    params=structs.PingRequestParams, params_required=False,
     result=structs.EmptyResult,
-    handler="ping",
-)
+)  # fmt: skip
 """Either side checks that the other still responds."""
 PROMPTS_GET: Final[Method[structs.GetPromptRequestParams, structs.GetPromptResult]] = Method(
-    name="prompts/get",
-    sender="client",
-    kind="request",
+    name="prompts/get", sender="client", kind="request", handler="get_prompt",
     message=structs.GetPromptRequest,
-    params=structs.GetPromptRequestParams,
-    params_required=True,
+    params=structs.GetPromptRequestParams, params_required=True,
     result=structs.GetPromptResult,
-    handler="get_prompt",
-)
+)  # fmt: skip
 """Client asks the server for a prompt filled in with arguments."""
 PROMPTS_LIST: Final[Method[structs.ListPromptsRequestParams, structs.ListPromptsResult]] = Method(
-    name="prompts/list",
-    sender="client",
-    kind="request",
+    name="prompts/list", sender="client", kind="request", handler="list_prompts",
     message=structs.ListPromptsRequest,
-    params=structs.ListPromptsRequestParams,
-    params_required=False,
+    params=structs.ListPromptsRequestParams, params_required=False,
     result=structs.ListPromptsResult,
-    handler="list_prompts",
-)
+)  # fmt: skip
 """Client asks the server which prompts it offers."""
 RESOURCES_LIST: Final[Method[structs.ListResourcesRequestParams, structs.ListResourcesResult]] = Method(
-    name="resources/list",
-    sender="client",
-    kind="request",
+    name="resources/list", sender="client", kind="request", handler="list_resources",
     message=structs.ListResourcesRequest,
-    params=structs.ListResourcesRequestParams,
-    params_required=False,
+    params=structs.ListResourcesRequestParams, params_required=False,
     result=structs.ListResourcesResult,
-    handler="list_resources",
-)
+)  # fmt: skip
 """Client asks the server which resources it offers."""
 RESOURCES_READ: Final[Method[structs.ReadResourceRequestParams, structs.ReadResourceResult]] = Method(
-    name="resources/read",
-    sender="client",
-    kind="request",
+    name="resources/read", sender="client", kind="request", handler="read_resource",
     message=structs.ReadResourceRequest,
-    params=structs.ReadResourceRequestParams,
-    params_required=True,
+    params=structs.ReadResourceRequestParams, params_required=True,
     result=structs.ReadResourceResult,
-    handler="read_resource",
-)
+)  # fmt: skip
 """Client asks the server for the contents of a resource."""
 RESOURCES_SUBSCRIBE: Final[Method[structs.SubscribeRequestParams, structs.EmptyResult]] = Method(
-    name="resources/subscribe",
-    sender="client",
-    kind="request",
+    name="resources/subscribe", sender="client", kind="request", handler="subscribe",
     message=structs.SubscribeRequest,
-    params=structs.SubscribeRequestParams,
-    params_required=True,
+    params=structs.SubscribeRequestParams, params_required=True,
     result=structs.EmptyResult,
-    handler="subscribe",
-)
+)  # fmt: skip
 """Client asks the server to announce changes to a resource."""
-RESOURCES_TEMPLATES_LIST: Final[
-    Method[structs.ListResourceTemplatesRequestParams, structs.ListResourceTemplatesResult]
-] = Method(
-    name="resources/templates/list",
-    sender="client",
-    kind="request",
+RESOURCES_TEMPLATES_LIST: Final[Method[structs.ListResourceTemplatesRequestParams, structs.ListResourceTemplatesResult]] = Method(
+    name="resources/templates/list", sender="client", kind="request", handler="list_resource_templates",
     message=structs.ListResourceTemplatesRequest,
-    params=structs.ListResourceTemplatesRequestParams,
-    params_required=False,
+    params=structs.ListResourceTemplatesRequestParams, params_required=False,
     result=structs.ListResourceTemplatesResult,
-    handler="list_resource_templates",
-)
+)  # fmt: skip
 """Client asks the server which resource templates it offers."""
 RESOURCES_UNSUBSCRIBE: Final[Method[structs.UnsubscribeRequestParams, structs.EmptyResult]] = Method(
-    name="resources/unsubscribe",
-    sender="client",
-    kind="request",
+    name="resources/unsubscribe", sender="client", kind="request", handler="unsubscribe",
     message=structs.UnsubscribeRequest,
-    params=structs.UnsubscribeRequestParams,
-    params_required=True,
+    params=structs.UnsubscribeRequestParams, params_required=True,
     result=structs.EmptyResult,
-    handler="unsubscribe",
-)
+)  # fmt: skip
 """Client asks the server to stop announcing changes to a resource."""
 ROOTS_LIST: Final[Method[structs.ListRootsRequestParams, structs.ListRootsResult]] = Method(
-    name="roots/list",
-    sender="server",
-    kind="request",
+    name="roots/list", sender="server", kind="request", handler="list_roots",
     message=structs.ListRootsRequest,
-    params=structs.ListRootsRequestParams,
-    params_required=False,
+    params=structs.ListRootsRequestParams, params_required=False,
     result=structs.ListRootsResult,
-    handler="list_roots",
-)
+)  # fmt: skip
 """Server asks the client which directories and files it may work on."""
 SAMPLING_CREATE_MESSAGE: Final[Method[structs.CreateMessageRequestParams, structs.CreateMessageResult]] = Method(
-    name="sampling/createMessage",
-    sender="server",
-    kind="request",
+    name="sampling/createMessage", sender="server", kind="request", handler="create_message",
     message=structs.CreateMessageRequest,
-    params=structs.CreateMessageRequestParams,
-    params_required=True,
+    params=structs.CreateMessageRequestParams, params_required=True,
     result=structs.CreateMessageResult,
-    handler="create_message",
-)
+)  # fmt: skip
 """Server asks the client to generate a message with a language model."""
 TOOLS_CALL: Final[Method[structs.CallToolRequestParams, structs.CallToolResult]] = Method(
-    name="tools/call",
-    sender="client",
-    kind="request",
+    name="tools/call", sender="client", kind="request", handler="call_tool",
     message=structs.CallToolRequest,
-    params=structs.CallToolRequestParams,
-    params_required=True,
+    params=structs.CallToolRequestParams, params_required=True,
     result=structs.CallToolResult,
-    handler="call_tool",
-)
+)  # fmt: skip
 """Client asks the server to run a tool."""
 TOOLS_LIST: Final[Method[structs.ListToolsRequestParams, structs.ListToolsResult]] = Method(
-    name="tools/list",
-    sender="client",
-    kind="request",
+    name="tools/list", sender="client", kind="request", handler="list_tools",
     message=structs.ListToolsRequest,
-    params=structs.ListToolsRequestParams,
-    params_required=False,
+    params=structs.ListToolsRequestParams, params_required=False,
     result=structs.ListToolsResult,
-    handler="list_tools",
-)
+)  # fmt: skip
 """Client asks the server which tools it offers."""
 
 AnyMethod: TypeAlias = Method[Any, Any]
@@ -371,45 +273,12 @@ SERVER_NOTIFICATIONS: Final[Mapping[str, AnyMethod]] = MappingProxyType(
 """Notifications that the server may send, by name on the wire."""
 
 __all__ = [
-    "AnyMethod",
-    "CLIENT_NOTIFICATIONS",
-    "CLIENT_REQUESTS",
-    "COMPLETION_COMPLETE",
-    "INITIALIZE",
-    "INPUT_REQUESTS",
-    "INTERNAL_ERROR",
-    "INVALID_PARAMS",
-    "INVALID_REQUEST",
-    "Kind",
-    "LOGGING_SET_LEVEL",
-    "Method",
-    "METHOD_NOT_FOUND",
-    "METHODS",
-    "NOTIFICATIONS_CANCELLED",
-    "NOTIFICATIONS_INITIALIZED",
-    "NOTIFICATIONS_MESSAGE",
-    "NOTIFICATIONS_PROGRESS",
-    "NOTIFICATIONS_PROMPTS_LIST_CHANGED",
-    "NOTIFICATIONS_RESOURCES_LIST_CHANGED",
-    "NOTIFICATIONS_RESOURCES_UPDATED",
-    "NOTIFICATIONS_ROOTS_LIST_CHANGED",
-    "NOTIFICATIONS_TOOLS_LIST_CHANGED",
-    "PARSE_ERROR",
-    "PING",
-    "PROMPTS_GET",
-    "PROMPTS_LIST",
-    "PROTOCOL_VERSION",
-    "RESOURCE_NOT_FOUND",
-    "RESOURCES_LIST",
-    "RESOURCES_READ",
-    "RESOURCES_SUBSCRIBE",
-    "RESOURCES_TEMPLATES_LIST",
-    "RESOURCES_UNSUBSCRIBE",
-    "ROOTS_LIST",
-    "SAMPLING_CREATE_MESSAGE",
-    "Sender",
-    "SERVER_NOTIFICATIONS",
-    "SERVER_REQUESTS",
-    "TOOLS_CALL",
-    "TOOLS_LIST",
-]
+    "AnyMethod", "CLIENT_NOTIFICATIONS", "CLIENT_REQUESTS", "COMPLETION_COMPLETE", "INITIALIZE", "INPUT_REQUESTS",
+    "INTERNAL_ERROR", "INVALID_PARAMS", "INVALID_REQUEST", "Kind", "LOGGING_SET_LEVEL", "Method", "METHOD_NOT_FOUND",
+    "METHODS", "NOTIFICATIONS_CANCELLED", "NOTIFICATIONS_INITIALIZED", "NOTIFICATIONS_MESSAGE",
+    "NOTIFICATIONS_PROGRESS", "NOTIFICATIONS_PROMPTS_LIST_CHANGED", "NOTIFICATIONS_RESOURCES_LIST_CHANGED",
+    "NOTIFICATIONS_RESOURCES_UPDATED", "NOTIFICATIONS_ROOTS_LIST_CHANGED", "NOTIFICATIONS_TOOLS_LIST_CHANGED",
+    "PARSE_ERROR", "PING", "PROMPTS_GET", "PROMPTS_LIST", "PROTOCOL_VERSION", "RESOURCE_NOT_FOUND", "RESOURCES_LIST",
+    "RESOURCES_READ", "RESOURCES_SUBSCRIBE", "RESOURCES_TEMPLATES_LIST", "RESOURCES_UNSUBSCRIBE", "ROOTS_LIST",
+    "SAMPLING_CREATE_MESSAGE", "Sender", "SERVER_NOTIFICATIONS", "SERVER_REQUESTS", "TOOLS_CALL", "TOOLS_LIST",
+]  # fmt: skip

@@ -23,270 +23,172 @@ INTERNAL_ERROR: Final = -32603
 RESOURCE_NOT_FOUND: Final = -32002
 
 COMPLETION_COMPLETE: Final[Method[models.CompleteRequestParams, models.CompleteResult]] = Method(
-    name="completion/complete",
-    sender="client",
-    kind="request",
+    name="completion/complete", sender="client", kind="request", handler="complete",
     message=models.CompleteRequest,
-    params=models.CompleteRequestParams,
-    params_required=True,
+    params=models.CompleteRequestParams, params_required=True,
     result=models.CompleteResult,
-    handler="complete",
-)
+)  # fmt: skip
 """Client asks the server for suggested values of a prompt argument or template variable."""
 INITIALIZE: Final[Method[models.InitializeRequestParams, models.InitializeResult]] = Method(
-    name="initialize",
-    sender="client",
-    kind="request",
+    name="initialize", sender="client", kind="request", handler="initialize",
     message=models.InitializeRequest,
-    params=models.InitializeRequestParams,
-    params_required=True,
+    params=models.InitializeRequestParams, params_required=True,
     result=models.InitializeResult,
-    handler="initialize",
-)
+)  # fmt: skip
 """Client opens a session, stating its protocol version and capabilities."""
 LOGGING_SET_LEVEL: Final[Method[models.SetLevelRequestParams, models.EmptyResult]] = Method(
-    name="logging/setLevel",
-    sender="client",
-    kind="request",
+    name="logging/setLevel", sender="client", kind="request", handler="set_level",
     message=models.SetLevelRequest,
-    params=models.SetLevelRequestParams,
-    params_required=True,
+    params=models.SetLevelRequestParams, params_required=True,
     result=models.EmptyResult,
-    handler="set_level",
-)
+)  # fmt: skip
 """Client asks the server to send only log messages of some severity or above."""
 NOTIFICATIONS_CANCELLED: Final[Method[models.CancelledNotificationParams, None]] = Method(
-    name="notifications/cancelled",
-    sender="both",
-    kind="notification",
+    name="notifications/cancelled", sender="both", kind="notification", handler="cancelled",
     message=models.CancelledNotification,
-    params=models.CancelledNotificationParams,
-    params_required=True,
+    params=models.CancelledNotificationParams, params_required=True,
     result=NoneType,
-    handler="cancelled",
-)
+)  # fmt: skip
 """Sender tells the other side to stop work on a request whose result is no longer wanted."""
 NOTIFICATIONS_INITIALIZED: Final[Method[models.InitializedNotificationParams, None]] = Method(
-    name="notifications/initialized",
-    sender="client",
-    kind="notification",
+    name="notifications/initialized", sender="client", kind="notification", handler="initialized",
     message=models.InitializedNotification,
-    params=models.InitializedNotificationParams,
-    params_required=False,
+    params=models.InitializedNotificationParams, params_required=False,
     result=NoneType,
-    handler="initialized",
-)
+)  # fmt: skip
 """Client tells the server that it is ready for normal operation."""
 NOTIFICATIONS_MESSAGE: Final[Method[models.LoggingMessageNotificationParams, None]] = Method(
-    name="notifications/message",
-    sender="server",
-    kind="notification",
+    name="notifications/message", sender="server", kind="notification", handler="logging_message",
     message=models.LoggingMessageNotification,
-    params=models.LoggingMessageNotificationParams,
-    params_required=True,
+    params=models.LoggingMessageNotificationParams, params_required=True,
     result=NoneType,
-    handler="logging_message",
-)
+)  # fmt: skip
 """Server sends the client a log message."""
 NOTIFICATIONS_PROGRESS: Final[Method[models.ProgressNotificationParams, None]] = Method(
-    name="notifications/progress",
-    sender="both",
-    kind="notification",
+    name="notifications/progress", sender="both", kind="notification", handler="progress",
     message=models.ProgressNotification,
-    params=models.ProgressNotificationParams,
-    params_required=True,
+    params=models.ProgressNotificationParams, params_required=True,
     result=NoneType,
-    handler="progress",
-)
+)  # fmt: skip
 """Receiver of a request tells its sender how far the work has come."""
 NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[models.PromptListChangedNotificationParams, None]] = Method(
-    name="notifications/prompts/list_changed",
-    sender="server",
-    kind="notification",
+    name="notifications/prompts/list_changed", sender="server", kind="notification", handler="prompt_list_changed",
     message=models.PromptListChangedNotification,
-    params=models.PromptListChangedNotificationParams,
-    params_required=False,
+    params=models.PromptListChangedNotificationParams, params_required=False,
     result=NoneType,
-    handler="prompt_list_changed",
-)
+)  # fmt: skip
 """Server tells the client that its list of prompts has changed."""
 NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[models.ResourceListChangedNotificationParams, None]] = Method(
-    name="notifications/resources/list_changed",
-    sender="server",
-    kind="notification",
+    name="notifications/resources/list_changed", sender="server", kind="notification", handler="resource_list_changed",
     message=models.ResourceListChangedNotification,
-    params=models.ResourceListChangedNotificationParams,
-    params_required=False,
+    params=models.ResourceListChangedNotificationParams, params_required=False,
     result=NoneType,
-    handler="resource_list_changed",
-)
+)  # fmt: skip
 """Server tells the client that its list of resources has changed."""
 NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[models.ResourceUpdatedNotificationParams, None]] = Method(
-    name="notifications/resources/updated",
-    sender="server",
-    kind="notification",
+    name="notifications/resources/updated", sender="server", kind="notification", handler="resource_updated",
     message=models.ResourceUpdatedNotification,
-    params=models.ResourceUpdatedNotificationParams,
-    params_required=True,
+    params=models.ResourceUpdatedNotificationParams, params_required=True,
     result=NoneType,
-    handler="resource_updated",
-)
+)  # fmt: skip
 """Server tells the client that the contents of a resource have changed."""
 NOTIFICATIONS_ROOTS_LIST_CHANGED: Final[Method[models.RootsListChangedNotificationParams, None]] = Method(
-    name="notifications/roots/list_changed",
-    sender="client",
-    kind="notification",
+    name="notifications/roots/list_changed", sender="client", kind="notification", handler="roots_list_changed",
     message=models.RootsListChangedNotification,
-    params=models.RootsListChangedNotificationParams,
-    params_required=False,
+    params=models.RootsListChangedNotificationParams, params_required=False,
     result=NoneType,
-    handler="roots_list_changed",
-)
+)  # fmt: skip
 """Client tells the server that its roots have changed."""
 NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[models.ToolListChangedNotificationParams, None]] = Method(
-    name="notifications/tools/list_changed",
-    sender="server",
-    kind="notification",
+    name="notifications/tools/list_changed", sender="server", kind="notification", handler="tool_list_changed",
     message=models.ToolListChangedNotification,
-    params=models.ToolListChangedNotificationParams,
-    params_required=False,
+    params=models.ToolListChangedNotificationParams, params_required=False,
     result=NoneType,
-    handler="tool_list_changed",
-)
+)  # fmt: skip
 """Server tells the client that its list of tools has changed."""
 PING: Final[Method[models.PingRequestParams, models.EmptyResult]] = Method(
-    name="ping",
-    sender="both",
-    kind="request",
+    name="ping", sender="both", kind="request", handler="ping",
     message=models.PingRequest,
-    params=models.PingRequestParams,
-    params_required=False,
+    params=models.PingRequestParams, params_required=False,
     result=models.EmptyResult,
-    handler="ping",
-)
+)  # fmt: skip
 """Either side checks that the other still responds."""
 PROMPTS_GET: Final[Method[models.GetPromptRequestParams, models.GetPromptResult]] = Method(
-    name="prompts/get",
-    sender="client",
-    kind="request",
+    name="prompts/get", sender="client", kind="request", handler="get_prompt",
     message=models.GetPromptRequest,
-    params=models.GetPromptRequestParams,
-    params_required=True,
+    params=models.GetPromptRequestParams, params_required=True,
     result=models.GetPromptResult,
-    handler="get_prompt",
-)
+)  # fmt: skip
 """Client asks the server for a prompt filled in with arguments."""
 PROMPTS_LIST: Final[Method[models.ListPromptsRequestParams, models.ListPromptsResult]] = Method(
-    name="prompts/list",
-    sender="client",
-    kind="request",
+    name="prompts/list", sender="client", kind="request", handler="list_prompts",
     message=models.ListPromptsRequest,
-    params=models.ListPromptsRequestParams,
-    params_required=False,
+    params=models.ListPromptsRequestParams, params_required=False,
     result=models.ListPromptsResult,
-    handler="list_prompts",
-)
+)  # fmt: skip
 """Client asks the server which prompts it offers."""
 RESOURCES_LIST: Final[Method[models.ListResourcesRequestParams, models.ListResourcesResult]] = Method(
-    name="resources/list",
-    sender="client",
-    kind="request",
+    name="resources/list", sender="client", kind="request", handler="list_resources",
     message=models.ListResourcesRequest,
-    params=models.ListResourcesRequestParams,
-    params_required=False,
+    params=models.ListResourcesRequestParams, params_required=False,
     result=models.ListResourcesResult,
-    handler="list_resources",
-)
+)  # fmt: skip
 """Client asks the server which resources it offers."""
 RESOURCES_READ: Final[Method[models.ReadResourceRequestParams, models.ReadResourceResult]] = Method(
-    name="resources/read",
-    sender="client",
-    kind="request",
+    name="resources/read", sender="client", kind="request", handler="read_resource",
     message=models.ReadResourceRequest,
-    params=models.ReadResourceRequestParams,
-    params_required=True,
+    params=models.ReadResourceRequestParams, params_required=True,
     result=models.ReadResourceResult,
-    handler="read_resource",
-)
+)  # fmt: skip
 """Client asks the server for the contents of a resource."""
 RESOURCES_SUBSCRIBE: Final[Method[models.SubscribeRequestParams, models.EmptyResult]] = Method(
-    name="resources/subscribe",
-    sender="client",
-    kind="request",
+    name="resources/subscribe", sender="client", kind="request", handler="subscribe",
     message=models.SubscribeRequest,
-    params=models.SubscribeRequestParams,
-    params_required=True,
+    params=models.SubscribeRequestParams, params_required=True,
     result=models.EmptyResult,
-    handler="subscribe",
-)
+)  # fmt: skip
 """Client asks the server to announce changes to a resource."""
-RESOURCES_TEMPLATES_LIST: Final[
-    Method[models.ListResourceTemplatesRequestParams, models.ListResourceTemplatesResult]
-] = Method(
-    name="resources/templates/list",
-    sender="client",
-    kind="request",
+RESOURCES_TEMPLATES_LIST: Final[Method[models.ListResourceTemplatesRequestParams, models.ListResourceTemplatesResult]] = Method(
+    name="resources/templates/list", sender="client", kind="request", handler="list_resource_templates",
     message=models.ListResourceTemplatesRequest,
-    params=models.ListResourceTemplatesRequestParams,
-    params_required=False,
+    params=models.ListResourceTemplatesRequestParams, params_required=False,
     result=models.ListResourceTemplatesResult,
-    handler="list_resource_templates",
-)
+)  # fmt: skip
 """Client asks the server which resource templates it offers."""
 RESOURCES_UNSUBSCRIBE: Final[Method[models.UnsubscribeRequestParams, models.EmptyResult]] = Method(
-    name="resources/unsubscribe",
-    sender="client",
-    kind="request",
+    name="resources/unsubscribe", sender="client", kind="request", handler="unsubscribe",
     message=models.UnsubscribeRequest,
-    params=models.UnsubscribeRequestParams,
-    params_required=True,
+    params=models.UnsubscribeRequestParams, params_required=True,
     result=models.EmptyResult,
-    handler="unsubscribe",
-)
+)  # fmt: skip
 """Client asks the server to stop announcing changes to a resource."""
 ROOTS_LIST: Final[Method[models.ListRootsRequestParams, models.ListRootsResult]] = Method(
-    name="roots/list",
-    sender="server",
-    kind="request",
+    name="roots/list", sender="server", kind="request", handler="list_roots",
     message=models.ListRootsRequest,
-    params=models.ListRootsRequestParams,
-    params_required=False,
+    params=models.ListRootsRequestParams, params_required=False,
     result=models.ListRootsResult,
-    handler="list_roots",
-)
+)  # fmt: skip
 """Server asks the client which directories and files it may work on."""
 SAMPLING_CREATE_MESSAGE: Final[Method[models.CreateMessageRequestParams, models.CreateMessageResult]] = Method(
-    name="sampling/createMessage",
-    sender="server",
-    kind="request",
+    name="sampling/createMessage", sender="server", kind="request", handler="create_message",
     message=models.CreateMessageRequest,
-    params=models.CreateMessageRequestParams,
-    params_required=True,
+    params=models.CreateMessageRequestParams, params_required=True,
     result=models.CreateMessageResult,
-    handler="create_message",
-)
+)  # fmt: skip
 """Server asks the client to generate a message with a language model."""
 TOOLS_CALL: Final[Method[models.CallToolRequestParams, models.CallToolResult]] = Method(
-    name="tools/call",
-    sender="client",
-    kind="request",
+    name="tools/call", sender="client", kind="request", handler="call_tool",
     message=models.CallToolRequest,
-    params=models.CallToolRequestParams,
-    params_required=True,
+    params=models.CallToolRequestParams, params_required=True,
     result=models.CallToolResult,
-    handler="call_tool",
-)
+)  # fmt: skip
 """Client asks the server to run a tool."""
 TOOLS_LIST: Final[Method[models.ListToolsRequestParams, models.ListToolsResult]] = Method(
-    name="tools/list",
-    sender="client",
-    kind="request",
+    name="tools/list", sender="client", kind="request", handler="list_tools",
     message=models.ListToolsRequest,
-    params=models.ListToolsRequestParams,
-    params_required=False,
+    params=models.ListToolsRequestParams, params_required=False,
     result=models.ListToolsResult,
-    handler="list_tools",
-)
+)  # fmt: skip
 """Client asks the server which tools it offers."""
 
 AnyMethod: TypeAlias = Method[Any, Any]
@@ -371,45 +273,12 @@ SERVER_NOTIFICATIONS: Final[Mapping[str, AnyMethod]] = MappingProxyType(
 """Notifications that the server may send, by name on the wire."""
 
 __all__ = [
-    "AnyMethod",
-    "CLIENT_NOTIFICATIONS",
-    "CLIENT_REQUESTS",
-    "COMPLETION_COMPLETE",
-    "INITIALIZE",
-    "INPUT_REQUESTS",
-    "INTERNAL_ERROR",
-    "INVALID_PARAMS",
-    "INVALID_REQUEST",
-    "Kind",
-    "LOGGING_SET_LEVEL",
-    "Method",
-    "METHOD_NOT_FOUND",
-    "METHODS",
-    "NOTIFICATIONS_CANCELLED",
-    "NOTIFICATIONS_INITIALIZED",
-    "NOTIFICATIONS_MESSAGE",
-    "NOTIFICATIONS_PROGRESS",
-    "NOTIFICATIONS_PROMPTS_LIST_CHANGED",
-    "NOTIFICATIONS_RESOURCES_LIST_CHANGED",
-    "NOTIFICATIONS_RESOURCES_UPDATED",
-    "NOTIFICATIONS_ROOTS_LIST_CHANGED",
-    "NOTIFICATIONS_TOOLS_LIST_CHANGED",
-    "PARSE_ERROR",
-    "PING",
-    "PROMPTS_GET",
-    "PROMPTS_LIST",
-    "PROTOCOL_VERSION",
-    "RESOURCE_NOT_FOUND",
-    "RESOURCES_LIST",
-    "RESOURCES_READ",
-    "RESOURCES_SUBSCRIBE",
-    "RESOURCES_TEMPLATES_LIST",
-    "RESOURCES_UNSUBSCRIBE",
-    "ROOTS_LIST",
-    "SAMPLING_CREATE_MESSAGE",
-    "Sender",
-    "SERVER_NOTIFICATIONS",
-    "SERVER_REQUESTS",
-    "TOOLS_CALL",
-    "TOOLS_LIST",
-]
+    "AnyMethod", "CLIENT_NOTIFICATIONS", "CLIENT_REQUESTS", "COMPLETION_COMPLETE", "INITIALIZE", "INPUT_REQUESTS",
+    "INTERNAL_ERROR", "INVALID_PARAMS", "INVALID_REQUEST", "Kind", "LOGGING_SET_LEVEL", "Method", "METHOD_NOT_FOUND",
+    "METHODS", "NOTIFICATIONS_CANCELLED", "NOTIFICATIONS_INITIALIZED", "NOTIFICATIONS_MESSAGE",
+    "NOTIFICATIONS_PROGRESS", "NOTIFICATIONS_PROMPTS_LIST_CHANGED", "NOTIFICATIONS_RESOURCES_LIST_CHANGED",
+    "NOTIFICATIONS_RESOURCES_UPDATED", "NOTIFICATIONS_ROOTS_LIST_CHANGED", "NOTIFICATIONS_TOOLS_LIST_CHANGED",
+    "PARSE_ERROR", "PING", "PROMPTS_GET", "PROMPTS_LIST", "PROTOCOL_VERSION", "RESOURCE_NOT_FOUND", "RESOURCES_LIST",
+    "RESOURCES_READ", "RESOURCES_SUBSCRIBE", "RESOURCES_TEMPLATES_LIST", "RESOURCES_UNSUBSCRIBE", "ROOTS_LIST",
+    "SAMPLING_CREATE_MESSAGE", "Sender", "SERVER_NOTIFICATIONS", "SERVER_REQUESTS", "TOOLS_CALL", "TOOLS_LIST",
+]  # fmt: skip

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 from mcpspec.support.lazy import lazy_modules
 
 if TYPE_CHECKING:
+    from . import exact as exact
     from . import handlers as handlers
     from . import methods as methods
     from . import models as models
     from . import models_handlers as models_handlers
     from . import models_methods as models_methods
-    from . import plain as plain
     from . import structs as structs
 else:
     __getattr__, __dir__ = lazy_modules(
-        __name__, globals(), ["structs", "methods", "handlers", "models", "models_methods", "models_handlers", "plain"]
+        __name__, globals(), ["structs", "methods", "handlers", "models", "models_methods", "models_handlers", "exact"]
     )
 
 __all__ = [
@@ -29,5 +29,5 @@ __all__ = [
     "models",
     "models_methods",
     "models_handlers",
-    "plain",
+    "exact",
 ]

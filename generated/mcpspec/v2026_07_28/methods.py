@@ -25,243 +25,151 @@ MISSING_REQUIRED_CLIENT_CAPABILITY: Final = -32021
 UNSUPPORTED_PROTOCOL_VERSION: Final = -32022
 
 COMPLETION_COMPLETE: Final[Method[structs.CompleteRequestParams, structs.CompleteResult]] = Method(
-    name="completion/complete",
-    sender="client",
-    kind="request",
+    name="completion/complete", sender="client", kind="request", handler="complete",
     message=structs.CompleteRequest,
-    params=structs.CompleteRequestParams,
-    params_required=True,
+    params=structs.CompleteRequestParams, params_required=True,
     result=structs.CompleteResult,
-    handler="complete",
-)
+)  # fmt: skip
 """Client asks the server for suggested values of a prompt argument or template variable."""
 ELICITATION_CREATE: Final[Method[structs.ElicitRequestParams, structs.ElicitResult]] = Method(
-    name="elicitation/create",
-    sender="server",
-    kind="input",
+    name="elicitation/create", sender="server", kind="input", handler="elicit",
     message=structs.ElicitRequest,
-    params=structs.ElicitRequestParams,
-    params_required=True,
+    params=structs.ElicitRequestParams, params_required=True,
     result=structs.ElicitResult,
-    handler="elicit",
-)
+)  # fmt: skip
 """Server asks the client to get input from the user."""
 NOTIFICATIONS_CANCELLED: Final[Method[structs.CancelledNotificationParams, None]] = Method(
-    name="notifications/cancelled",
-    sender="both",
-    kind="notification",
+    name="notifications/cancelled", sender="both", kind="notification", handler="cancelled",
     message=structs.CancelledNotification,
-    params=structs.CancelledNotificationParams,
-    params_required=True,
+    params=structs.CancelledNotificationParams, params_required=True,
     result=NoneType,
-    handler="cancelled",
-)
+)  # fmt: skip
 """Sender tells the other side to stop work on a request whose result is no longer wanted."""
 NOTIFICATIONS_MESSAGE: Final[Method[structs.LoggingMessageNotificationParams, None]] = Method(
-    name="notifications/message",
-    sender="server",
-    kind="notification",
+    name="notifications/message", sender="server", kind="notification", handler="logging_message",
     message=structs.LoggingMessageNotification,
-    params=structs.LoggingMessageNotificationParams,
-    params_required=True,
+    params=structs.LoggingMessageNotificationParams, params_required=True,
     result=NoneType,
-    handler="logging_message",
-)
+)  # fmt: skip
 """Server sends the client a log message."""
 NOTIFICATIONS_PROGRESS: Final[Method[structs.ProgressNotificationParams, None]] = Method(
-    name="notifications/progress",
-    sender="server",
-    kind="notification",
+    name="notifications/progress", sender="server", kind="notification", handler="progress",
     message=structs.ProgressNotification,
-    params=structs.ProgressNotificationParams,
-    params_required=True,
+    params=structs.ProgressNotificationParams, params_required=True,
     result=NoneType,
-    handler="progress",
-)
+)  # fmt: skip
 """Receiver of a request tells its sender how far the work has come."""
 NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[structs.NotificationParams, None]] = Method(
-    name="notifications/prompts/list_changed",
-    sender="server",
-    kind="notification",
+    name="notifications/prompts/list_changed", sender="server", kind="notification", handler="prompt_list_changed",
     message=structs.PromptListChangedNotification,
-    params=structs.NotificationParams,
-    params_required=False,
+    params=structs.NotificationParams, params_required=False,
     result=NoneType,
-    handler="prompt_list_changed",
-)
+)  # fmt: skip
 """Server tells the client that its list of prompts has changed."""
 NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[structs.NotificationParams, None]] = Method(
-    name="notifications/resources/list_changed",
-    sender="server",
-    kind="notification",
+    name="notifications/resources/list_changed", sender="server", kind="notification", handler="resource_list_changed",
     message=structs.ResourceListChangedNotification,
-    params=structs.NotificationParams,
-    params_required=False,
+    params=structs.NotificationParams, params_required=False,
     result=NoneType,
-    handler="resource_list_changed",
-)
+)  # fmt: skip
 """Server tells the client that its list of resources has changed."""
 NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[structs.ResourceUpdatedNotificationParams, None]] = Method(
-    name="notifications/resources/updated",
-    sender="server",
-    kind="notification",
+    name="notifications/resources/updated", sender="server", kind="notification", handler="resource_updated",
     message=structs.ResourceUpdatedNotification,
-    params=structs.ResourceUpdatedNotificationParams,
-    params_required=True,
+    params=structs.ResourceUpdatedNotificationParams, params_required=True,
     result=NoneType,
-    handler="resource_updated",
-)
+)  # fmt: skip
 """Server tells the client that the contents of a resource have changed."""
-NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED: Final[Method[structs.SubscriptionsAcknowledgedNotificationParams, None]] = (
-    Method(
-        name="notifications/subscriptions/acknowledged",
-        sender="server",
-        kind="notification",
-        message=structs.SubscriptionsAcknowledgedNotification,
-        params=structs.SubscriptionsAcknowledgedNotificationParams,
-        params_required=True,
-        result=NoneType,
-        handler="subscriptions_acknowledged",
-    )
-)
+NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED: Final[Method[structs.SubscriptionsAcknowledgedNotificationParams, None]] = Method(
+    name="notifications/subscriptions/acknowledged", sender="server", kind="notification", handler="subscriptions_acknowledged",
+    message=structs.SubscriptionsAcknowledgedNotification,
+    params=structs.SubscriptionsAcknowledgedNotificationParams, params_required=True,
+    result=NoneType,
+)  # fmt: skip
 """Server confirms a subscription and says which notifications it will deliver."""
 NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[structs.NotificationParams, None]] = Method(
-    name="notifications/tools/list_changed",
-    sender="server",
-    kind="notification",
+    name="notifications/tools/list_changed", sender="server", kind="notification", handler="tool_list_changed",
     message=structs.ToolListChangedNotification,
-    params=structs.NotificationParams,
-    params_required=False,
+    params=structs.NotificationParams, params_required=False,
     result=NoneType,
-    handler="tool_list_changed",
-)
+)  # fmt: skip
 """Server tells the client that its list of tools has changed."""
-PROMPTS_GET: Final[Method[structs.GetPromptRequestParams, structs.InputRequiredResult | structs.GetPromptResult]] = (
-    Method(
-        name="prompts/get",
-        sender="client",
-        kind="request",
-        message=structs.GetPromptRequest,
-        params=structs.GetPromptRequestParams,
-        params_required=True,
-        result=structs.GetPromptResultResponseResult,
-        handler="get_prompt",
-    )
-)
+PROMPTS_GET: Final[Method[structs.GetPromptRequestParams, structs.InputRequiredResult | structs.GetPromptResult]] = Method(
+    name="prompts/get", sender="client", kind="request", handler="get_prompt",
+    message=structs.GetPromptRequest,
+    params=structs.GetPromptRequestParams, params_required=True,
+    result=structs.GetPromptResultResponseResult,
+)  # fmt: skip
 """Client asks the server for a prompt filled in with arguments."""
 PROMPTS_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListPromptsResult]] = Method(
-    name="prompts/list",
-    sender="client",
-    kind="request",
+    name="prompts/list", sender="client", kind="request", handler="list_prompts",
     message=structs.ListPromptsRequest,
-    params=structs.PaginatedRequestParams,
-    params_required=True,
+    params=structs.PaginatedRequestParams, params_required=True,
     result=structs.ListPromptsResult,
-    handler="list_prompts",
-)
+)  # fmt: skip
 """Client asks the server which prompts it offers."""
 RESOURCES_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListResourcesResult]] = Method(
-    name="resources/list",
-    sender="client",
-    kind="request",
+    name="resources/list", sender="client", kind="request", handler="list_resources",
     message=structs.ListResourcesRequest,
-    params=structs.PaginatedRequestParams,
-    params_required=True,
+    params=structs.PaginatedRequestParams, params_required=True,
     result=structs.ListResourcesResult,
-    handler="list_resources",
-)
+)  # fmt: skip
 """Client asks the server which resources it offers."""
-RESOURCES_READ: Final[
-    Method[structs.ReadResourceRequestParams, structs.InputRequiredResult | structs.ReadResourceResult]
-] = Method(
-    name="resources/read",
-    sender="client",
-    kind="request",
+RESOURCES_READ: Final[Method[structs.ReadResourceRequestParams, structs.InputRequiredResult | structs.ReadResourceResult]] = Method(
+    name="resources/read", sender="client", kind="request", handler="read_resource",
     message=structs.ReadResourceRequest,
-    params=structs.ReadResourceRequestParams,
-    params_required=True,
+    params=structs.ReadResourceRequestParams, params_required=True,
     result=structs.ReadResourceResultResponseResult,
-    handler="read_resource",
-)
+)  # fmt: skip
 """Client asks the server for the contents of a resource."""
 RESOURCES_TEMPLATES_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListResourceTemplatesResult]] = Method(
-    name="resources/templates/list",
-    sender="client",
-    kind="request",
+    name="resources/templates/list", sender="client", kind="request", handler="list_resource_templates",
     message=structs.ListResourceTemplatesRequest,
-    params=structs.PaginatedRequestParams,
-    params_required=True,
+    params=structs.PaginatedRequestParams, params_required=True,
     result=structs.ListResourceTemplatesResult,
-    handler="list_resource_templates",
-)
+)  # fmt: skip
 """Client asks the server which resource templates it offers."""
 ROOTS_LIST: Final[Method[structs.ListRootsRequestParams, structs.ListRootsResult]] = Method(
-    name="roots/list",
-    sender="server",
-    kind="input",
+    name="roots/list", sender="server", kind="input", handler="list_roots",
     message=structs.ListRootsRequest,
-    params=structs.ListRootsRequestParams,
-    params_required=False,
+    params=structs.ListRootsRequestParams, params_required=False,
     result=structs.ListRootsResult,
-    handler="list_roots",
-)
+)  # fmt: skip
 """Server asks the client which directories and files it may work on."""
 SAMPLING_CREATE_MESSAGE: Final[Method[structs.CreateMessageRequestParams, structs.CreateMessageResult]] = Method(
-    name="sampling/createMessage",
-    sender="server",
-    kind="input",
+    name="sampling/createMessage", sender="server", kind="input", handler="create_message",
     message=structs.CreateMessageRequest,
-    params=structs.CreateMessageRequestParams,
-    params_required=True,
+    params=structs.CreateMessageRequestParams, params_required=True,
     result=structs.CreateMessageResult,
-    handler="create_message",
-)
+)  # fmt: skip
 """Server asks the client to generate a message with a language model."""
 SERVER_DISCOVER: Final[Method[structs.RequestParams, structs.DiscoverResult]] = Method(
-    name="server/discover",
-    sender="client",
-    kind="request",
+    name="server/discover", sender="client", kind="request", handler="discover",
     message=structs.DiscoverRequest,
-    params=structs.RequestParams,
-    params_required=True,
+    params=structs.RequestParams, params_required=True,
     result=structs.DiscoverResult,
-    handler="discover",
-)
+)  # fmt: skip
 """Client asks the server for its supported versions, capabilities and identity."""
-SUBSCRIPTIONS_LISTEN: Final[Method[structs.SubscriptionsListenRequestParams, structs.SubscriptionsListenResult]] = (
-    Method(
-        name="subscriptions/listen",
-        sender="client",
-        kind="request",
-        message=structs.SubscriptionsListenRequest,
-        params=structs.SubscriptionsListenRequestParams,
-        params_required=True,
-        result=structs.SubscriptionsListenResult,
-        handler="subscriptions_listen",
-    )
-)
+SUBSCRIPTIONS_LISTEN: Final[Method[structs.SubscriptionsListenRequestParams, structs.SubscriptionsListenResult]] = Method(
+    name="subscriptions/listen", sender="client", kind="request", handler="subscriptions_listen",
+    message=structs.SubscriptionsListenRequest,
+    params=structs.SubscriptionsListenRequestParams, params_required=True,
+    result=structs.SubscriptionsListenResult,
+)  # fmt: skip
 """Client opens a stream on which the server delivers notifications."""
 TOOLS_CALL: Final[Method[structs.CallToolRequestParams, structs.InputRequiredResult | structs.CallToolResult]] = Method(
-    name="tools/call",
-    sender="client",
-    kind="request",
+    name="tools/call", sender="client", kind="request", handler="call_tool",
     message=structs.CallToolRequest,
-    params=structs.CallToolRequestParams,
-    params_required=True,
+    params=structs.CallToolRequestParams, params_required=True,
     result=structs.CallToolResultResponseResult,
-    handler="call_tool",
-)
+)  # fmt: skip
 """Client asks the server to run a tool."""
 TOOLS_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListToolsResult]] = Method(
-    name="tools/list",
-    sender="client",
-    kind="request",
+    name="tools/list", sender="client", kind="request", handler="list_tools",
     message=structs.ListToolsRequest,
-    params=structs.PaginatedRequestParams,
-    params_required=True,
+    params=structs.PaginatedRequestParams, params_required=True,
     result=structs.ListToolsResult,
-    handler="list_tools",
-)
+)  # fmt: skip
 """Client asks the server which tools it offers."""
 
 AnyMethod: TypeAlias = Method[Any, Any]
@@ -338,44 +246,13 @@ SERVER_NOTIFICATIONS: Final[Mapping[str, AnyMethod]] = MappingProxyType(
 """Notifications that the server may send, by name on the wire."""
 
 __all__ = [
-    "AnyMethod",
-    "CLIENT_NOTIFICATIONS",
-    "CLIENT_REQUESTS",
-    "COMPLETION_COMPLETE",
-    "ELICITATION_CREATE",
-    "HEADER_MISMATCH",
-    "INPUT_REQUESTS",
-    "INTERNAL_ERROR",
-    "INVALID_PARAMS",
-    "INVALID_REQUEST",
-    "Kind",
-    "Method",
-    "METHOD_NOT_FOUND",
-    "METHODS",
-    "MISSING_REQUIRED_CLIENT_CAPABILITY",
-    "NOTIFICATIONS_CANCELLED",
-    "NOTIFICATIONS_MESSAGE",
-    "NOTIFICATIONS_PROGRESS",
-    "NOTIFICATIONS_PROMPTS_LIST_CHANGED",
-    "NOTIFICATIONS_RESOURCES_LIST_CHANGED",
-    "NOTIFICATIONS_RESOURCES_UPDATED",
-    "NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED",
-    "NOTIFICATIONS_TOOLS_LIST_CHANGED",
-    "PARSE_ERROR",
-    "PROMPTS_GET",
-    "PROMPTS_LIST",
-    "PROTOCOL_VERSION",
-    "RESOURCES_LIST",
-    "RESOURCES_READ",
-    "RESOURCES_TEMPLATES_LIST",
-    "ROOTS_LIST",
-    "SAMPLING_CREATE_MESSAGE",
-    "Sender",
-    "SERVER_DISCOVER",
-    "SERVER_NOTIFICATIONS",
-    "SERVER_REQUESTS",
-    "SUBSCRIPTIONS_LISTEN",
-    "TOOLS_CALL",
-    "TOOLS_LIST",
-    "UNSUPPORTED_PROTOCOL_VERSION",
-]
+    "AnyMethod", "CLIENT_NOTIFICATIONS", "CLIENT_REQUESTS", "COMPLETION_COMPLETE", "ELICITATION_CREATE",
+    "HEADER_MISMATCH", "INPUT_REQUESTS", "INTERNAL_ERROR", "INVALID_PARAMS", "INVALID_REQUEST", "Kind", "Method",
+    "METHOD_NOT_FOUND", "METHODS", "MISSING_REQUIRED_CLIENT_CAPABILITY", "NOTIFICATIONS_CANCELLED",
+    "NOTIFICATIONS_MESSAGE", "NOTIFICATIONS_PROGRESS", "NOTIFICATIONS_PROMPTS_LIST_CHANGED",
+    "NOTIFICATIONS_RESOURCES_LIST_CHANGED", "NOTIFICATIONS_RESOURCES_UPDATED",
+    "NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED", "NOTIFICATIONS_TOOLS_LIST_CHANGED", "PARSE_ERROR", "PROMPTS_GET",
+    "PROMPTS_LIST", "PROTOCOL_VERSION", "RESOURCES_LIST", "RESOURCES_READ", "RESOURCES_TEMPLATES_LIST", "ROOTS_LIST",
+    "SAMPLING_CREATE_MESSAGE", "Sender", "SERVER_DISCOVER", "SERVER_NOTIFICATIONS", "SERVER_REQUESTS",
+    "SUBSCRIPTIONS_LISTEN", "TOOLS_CALL", "TOOLS_LIST", "UNSUPPORTED_PROTOCOL_VERSION",
+]  # fmt: skip

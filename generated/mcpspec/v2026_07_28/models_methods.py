@@ -25,239 +25,151 @@ MISSING_REQUIRED_CLIENT_CAPABILITY: Final = -32021
 UNSUPPORTED_PROTOCOL_VERSION: Final = -32022
 
 COMPLETION_COMPLETE: Final[Method[models.CompleteRequestParams, models.CompleteResult]] = Method(
-    name="completion/complete",
-    sender="client",
-    kind="request",
+    name="completion/complete", sender="client", kind="request", handler="complete",
     message=models.CompleteRequest,
-    params=models.CompleteRequestParams,
-    params_required=True,
+    params=models.CompleteRequestParams, params_required=True,
     result=models.CompleteResult,
-    handler="complete",
-)
+)  # fmt: skip
 """Client asks the server for suggested values of a prompt argument or template variable."""
 ELICITATION_CREATE: Final[Method[models.ElicitRequestParams, models.ElicitResult]] = Method(
-    name="elicitation/create",
-    sender="server",
-    kind="input",
+    name="elicitation/create", sender="server", kind="input", handler="elicit",
     message=models.ElicitRequest,
-    params=models.ElicitRequestParams,
-    params_required=True,
+    params=models.ElicitRequestParams, params_required=True,
     result=models.ElicitResult,
-    handler="elicit",
-)
+)  # fmt: skip
 """Server asks the client to get input from the user."""
 NOTIFICATIONS_CANCELLED: Final[Method[models.CancelledNotificationParams, None]] = Method(
-    name="notifications/cancelled",
-    sender="both",
-    kind="notification",
+    name="notifications/cancelled", sender="both", kind="notification", handler="cancelled",
     message=models.CancelledNotification,
-    params=models.CancelledNotificationParams,
-    params_required=True,
+    params=models.CancelledNotificationParams, params_required=True,
     result=NoneType,
-    handler="cancelled",
-)
+)  # fmt: skip
 """Sender tells the other side to stop work on a request whose result is no longer wanted."""
 NOTIFICATIONS_MESSAGE: Final[Method[models.LoggingMessageNotificationParams, None]] = Method(
-    name="notifications/message",
-    sender="server",
-    kind="notification",
+    name="notifications/message", sender="server", kind="notification", handler="logging_message",
     message=models.LoggingMessageNotification,
-    params=models.LoggingMessageNotificationParams,
-    params_required=True,
+    params=models.LoggingMessageNotificationParams, params_required=True,
     result=NoneType,
-    handler="logging_message",
-)
+)  # fmt: skip
 """Server sends the client a log message."""
 NOTIFICATIONS_PROGRESS: Final[Method[models.ProgressNotificationParams, None]] = Method(
-    name="notifications/progress",
-    sender="server",
-    kind="notification",
+    name="notifications/progress", sender="server", kind="notification", handler="progress",
     message=models.ProgressNotification,
-    params=models.ProgressNotificationParams,
-    params_required=True,
+    params=models.ProgressNotificationParams, params_required=True,
     result=NoneType,
-    handler="progress",
-)
+)  # fmt: skip
 """Receiver of a request tells its sender how far the work has come."""
 NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[models.NotificationParams, None]] = Method(
-    name="notifications/prompts/list_changed",
-    sender="server",
-    kind="notification",
+    name="notifications/prompts/list_changed", sender="server", kind="notification", handler="prompt_list_changed",
     message=models.PromptListChangedNotification,
-    params=models.NotificationParams,
-    params_required=False,
+    params=models.NotificationParams, params_required=False,
     result=NoneType,
-    handler="prompt_list_changed",
-)
+)  # fmt: skip
 """Server tells the client that its list of prompts has changed."""
 NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[models.NotificationParams, None]] = Method(
-    name="notifications/resources/list_changed",
-    sender="server",
-    kind="notification",
+    name="notifications/resources/list_changed", sender="server", kind="notification", handler="resource_list_changed",
     message=models.ResourceListChangedNotification,
-    params=models.NotificationParams,
-    params_required=False,
+    params=models.NotificationParams, params_required=False,
     result=NoneType,
-    handler="resource_list_changed",
-)
+)  # fmt: skip
 """Server tells the client that its list of resources has changed."""
 NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[models.ResourceUpdatedNotificationParams, None]] = Method(
-    name="notifications/resources/updated",
-    sender="server",
-    kind="notification",
+    name="notifications/resources/updated", sender="server", kind="notification", handler="resource_updated",
     message=models.ResourceUpdatedNotification,
-    params=models.ResourceUpdatedNotificationParams,
-    params_required=True,
+    params=models.ResourceUpdatedNotificationParams, params_required=True,
     result=NoneType,
-    handler="resource_updated",
-)
+)  # fmt: skip
 """Server tells the client that the contents of a resource have changed."""
-NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED: Final[Method[models.SubscriptionsAcknowledgedNotificationParams, None]] = (
-    Method(
-        name="notifications/subscriptions/acknowledged",
-        sender="server",
-        kind="notification",
-        message=models.SubscriptionsAcknowledgedNotification,
-        params=models.SubscriptionsAcknowledgedNotificationParams,
-        params_required=True,
-        result=NoneType,
-        handler="subscriptions_acknowledged",
-    )
-)
+NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED: Final[Method[models.SubscriptionsAcknowledgedNotificationParams, None]] = Method(
+    name="notifications/subscriptions/acknowledged", sender="server", kind="notification", handler="subscriptions_acknowledged",
+    message=models.SubscriptionsAcknowledgedNotification,
+    params=models.SubscriptionsAcknowledgedNotificationParams, params_required=True,
+    result=NoneType,
+)  # fmt: skip
 """Server confirms a subscription and says which notifications it will deliver."""
 NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[models.NotificationParams, None]] = Method(
-    name="notifications/tools/list_changed",
-    sender="server",
-    kind="notification",
+    name="notifications/tools/list_changed", sender="server", kind="notification", handler="tool_list_changed",
     message=models.ToolListChangedNotification,
-    params=models.NotificationParams,
-    params_required=False,
+    params=models.NotificationParams, params_required=False,
     result=NoneType,
-    handler="tool_list_changed",
-)
+)  # fmt: skip
 """Server tells the client that its list of tools has changed."""
 PROMPTS_GET: Final[Method[models.GetPromptRequestParams, models.InputRequiredResult | models.GetPromptResult]] = Method(
-    name="prompts/get",
-    sender="client",
-    kind="request",
+    name="prompts/get", sender="client", kind="request", handler="get_prompt",
     message=models.GetPromptRequest,
-    params=models.GetPromptRequestParams,
-    params_required=True,
+    params=models.GetPromptRequestParams, params_required=True,
     result=models.GetPromptResultResponseResult,
-    handler="get_prompt",
-)
+)  # fmt: skip
 """Client asks the server for a prompt filled in with arguments."""
 PROMPTS_LIST: Final[Method[models.PaginatedRequestParams, models.ListPromptsResult]] = Method(
-    name="prompts/list",
-    sender="client",
-    kind="request",
+    name="prompts/list", sender="client", kind="request", handler="list_prompts",
     message=models.ListPromptsRequest,
-    params=models.PaginatedRequestParams,
-    params_required=True,
+    params=models.PaginatedRequestParams, params_required=True,
     result=models.ListPromptsResult,
-    handler="list_prompts",
-)
+)  # fmt: skip
 """Client asks the server which prompts it offers."""
 RESOURCES_LIST: Final[Method[models.PaginatedRequestParams, models.ListResourcesResult]] = Method(
-    name="resources/list",
-    sender="client",
-    kind="request",
+    name="resources/list", sender="client", kind="request", handler="list_resources",
     message=models.ListResourcesRequest,
-    params=models.PaginatedRequestParams,
-    params_required=True,
+    params=models.PaginatedRequestParams, params_required=True,
     result=models.ListResourcesResult,
-    handler="list_resources",
-)
+)  # fmt: skip
 """Client asks the server which resources it offers."""
-RESOURCES_READ: Final[
-    Method[models.ReadResourceRequestParams, models.InputRequiredResult | models.ReadResourceResult]
-] = Method(
-    name="resources/read",
-    sender="client",
-    kind="request",
+RESOURCES_READ: Final[Method[models.ReadResourceRequestParams, models.InputRequiredResult | models.ReadResourceResult]] = Method(
+    name="resources/read", sender="client", kind="request", handler="read_resource",
     message=models.ReadResourceRequest,
-    params=models.ReadResourceRequestParams,
-    params_required=True,
+    params=models.ReadResourceRequestParams, params_required=True,
     result=models.ReadResourceResultResponseResult,
-    handler="read_resource",
-)
+)  # fmt: skip
 """Client asks the server for the contents of a resource."""
 RESOURCES_TEMPLATES_LIST: Final[Method[models.PaginatedRequestParams, models.ListResourceTemplatesResult]] = Method(
-    name="resources/templates/list",
-    sender="client",
-    kind="request",
+    name="resources/templates/list", sender="client", kind="request", handler="list_resource_templates",
     message=models.ListResourceTemplatesRequest,
-    params=models.PaginatedRequestParams,
-    params_required=True,
+    params=models.PaginatedRequestParams, params_required=True,
     result=models.ListResourceTemplatesResult,
-    handler="list_resource_templates",
-)
+)  # fmt: skip
 """Client asks the server which resource templates it offers."""
 ROOTS_LIST: Final[Method[models.ListRootsRequestParams, models.ListRootsResult]] = Method(
-    name="roots/list",
-    sender="server",
-    kind="input",
+    name="roots/list", sender="server", kind="input", handler="list_roots",
     message=models.ListRootsRequest,
-    params=models.ListRootsRequestParams,
-    params_required=False,
+    params=models.ListRootsRequestParams, params_required=False,
     result=models.ListRootsResult,
-    handler="list_roots",
-)
+)  # fmt: skip
 """Server asks the client which directories and files it may work on."""
 SAMPLING_CREATE_MESSAGE: Final[Method[models.CreateMessageRequestParams, models.CreateMessageResult]] = Method(
-    name="sampling/createMessage",
-    sender="server",
-    kind="input",
+    name="sampling/createMessage", sender="server", kind="input", handler="create_message",
     message=models.CreateMessageRequest,
-    params=models.CreateMessageRequestParams,
-    params_required=True,
+    params=models.CreateMessageRequestParams, params_required=True,
     result=models.CreateMessageResult,
-    handler="create_message",
-)
+)  # fmt: skip
 """Server asks the client to generate a message with a language model."""
 SERVER_DISCOVER: Final[Method[models.RequestParams, models.DiscoverResult]] = Method(
-    name="server/discover",
-    sender="client",
-    kind="request",
+    name="server/discover", sender="client", kind="request", handler="discover",
     message=models.DiscoverRequest,
-    params=models.RequestParams,
-    params_required=True,
+    params=models.RequestParams, params_required=True,
     result=models.DiscoverResult,
-    handler="discover",
-)
+)  # fmt: skip
 """Client asks the server for its supported versions, capabilities and identity."""
 SUBSCRIPTIONS_LISTEN: Final[Method[models.SubscriptionsListenRequestParams, models.SubscriptionsListenResult]] = Method(
-    name="subscriptions/listen",
-    sender="client",
-    kind="request",
+    name="subscriptions/listen", sender="client", kind="request", handler="subscriptions_listen",
     message=models.SubscriptionsListenRequest,
-    params=models.SubscriptionsListenRequestParams,
-    params_required=True,
+    params=models.SubscriptionsListenRequestParams, params_required=True,
     result=models.SubscriptionsListenResult,
-    handler="subscriptions_listen",
-)
+)  # fmt: skip
 """Client opens a stream on which the server delivers notifications."""
 TOOLS_CALL: Final[Method[models.CallToolRequestParams, models.InputRequiredResult | models.CallToolResult]] = Method(
-    name="tools/call",
-    sender="client",
-    kind="request",
+    name="tools/call", sender="client", kind="request", handler="call_tool",
     message=models.CallToolRequest,
-    params=models.CallToolRequestParams,
-    params_required=True,
+    params=models.CallToolRequestParams, params_required=True,
     result=models.CallToolResultResponseResult,
-    handler="call_tool",
-)
+)  # fmt: skip
 """Client asks the server to run a tool."""
 TOOLS_LIST: Final[Method[models.PaginatedRequestParams, models.ListToolsResult]] = Method(
-    name="tools/list",
-    sender="client",
-    kind="request",
+    name="tools/list", sender="client", kind="request", handler="list_tools",
     message=models.ListToolsRequest,
-    params=models.PaginatedRequestParams,
-    params_required=True,
+    params=models.PaginatedRequestParams, params_required=True,
     result=models.ListToolsResult,
-    handler="list_tools",
-)
+)  # fmt: skip
 """Client asks the server which tools it offers."""
 
 AnyMethod: TypeAlias = Method[Any, Any]
@@ -334,44 +246,13 @@ SERVER_NOTIFICATIONS: Final[Mapping[str, AnyMethod]] = MappingProxyType(
 """Notifications that the server may send, by name on the wire."""
 
 __all__ = [
-    "AnyMethod",
-    "CLIENT_NOTIFICATIONS",
-    "CLIENT_REQUESTS",
-    "COMPLETION_COMPLETE",
-    "ELICITATION_CREATE",
-    "HEADER_MISMATCH",
-    "INPUT_REQUESTS",
-    "INTERNAL_ERROR",
-    "INVALID_PARAMS",
-    "INVALID_REQUEST",
-    "Kind",
-    "Method",
-    "METHOD_NOT_FOUND",
-    "METHODS",
-    "MISSING_REQUIRED_CLIENT_CAPABILITY",
-    "NOTIFICATIONS_CANCELLED",
-    "NOTIFICATIONS_MESSAGE",
-    "NOTIFICATIONS_PROGRESS",
-    "NOTIFICATIONS_PROMPTS_LIST_CHANGED",
-    "NOTIFICATIONS_RESOURCES_LIST_CHANGED",
-    "NOTIFICATIONS_RESOURCES_UPDATED",
-    "NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED",
-    "NOTIFICATIONS_TOOLS_LIST_CHANGED",
-    "PARSE_ERROR",
-    "PROMPTS_GET",
-    "PROMPTS_LIST",
-    "PROTOCOL_VERSION",
-    "RESOURCES_LIST",
-    "RESOURCES_READ",
-    "RESOURCES_TEMPLATES_LIST",
-    "ROOTS_LIST",
-    "SAMPLING_CREATE_MESSAGE",
-    "Sender",
-    "SERVER_DISCOVER",
-    "SERVER_NOTIFICATIONS",
-    "SERVER_REQUESTS",
-    "SUBSCRIPTIONS_LISTEN",
-    "TOOLS_CALL",
-    "TOOLS_LIST",
-    "UNSUPPORTED_PROTOCOL_VERSION",
-]
+    "AnyMethod", "CLIENT_NOTIFICATIONS", "CLIENT_REQUESTS", "COMPLETION_COMPLETE", "ELICITATION_CREATE",
+    "HEADER_MISMATCH", "INPUT_REQUESTS", "INTERNAL_ERROR", "INVALID_PARAMS", "INVALID_REQUEST", "Kind", "Method",
+    "METHOD_NOT_FOUND", "METHODS", "MISSING_REQUIRED_CLIENT_CAPABILITY", "NOTIFICATIONS_CANCELLED",
+    "NOTIFICATIONS_MESSAGE", "NOTIFICATIONS_PROGRESS", "NOTIFICATIONS_PROMPTS_LIST_CHANGED",
+    "NOTIFICATIONS_RESOURCES_LIST_CHANGED", "NOTIFICATIONS_RESOURCES_UPDATED",
+    "NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED", "NOTIFICATIONS_TOOLS_LIST_CHANGED", "PARSE_ERROR", "PROMPTS_GET",
+    "PROMPTS_LIST", "PROTOCOL_VERSION", "RESOURCES_LIST", "RESOURCES_READ", "RESOURCES_TEMPLATES_LIST", "ROOTS_LIST",
+    "SAMPLING_CREATE_MESSAGE", "Sender", "SERVER_DISCOVER", "SERVER_NOTIFICATIONS", "SERVER_REQUESTS",
+    "SUBSCRIPTIONS_LISTEN", "TOOLS_CALL", "TOOLS_LIST", "UNSUPPORTED_PROTOCOL_VERSION",
+]  # fmt: skip

@@ -9,9 +9,10 @@ from typing import Any, Literal, Protocol, TypeAlias, TypedDict
 import msgspec
 
 from typedmcp import dialect
+from typedmcp.app.guesses import reject_options
 from typedmcp.errors import UsageError
 from typedmcp.nesting import encode_json
-from typedmcp.protocol.option_checks import option_names, unknown_option
+from typedmcp.protocol.option_checks import option_names
 from typedmcp.server.context import Context
 
 __all__ = [
@@ -104,8 +105,7 @@ class PromptOptions(_CommonOptions, total=False):
 
 def check_options(options: Mapping[str, object], known: type, what: str) -> None:
     """Raise `UsageError` for an option that is not a key of the TypedDict."""
-    if unknown := sorted(options.keys() - option_names(known)):
-        raise UsageError(unknown_option(unknown[0], sorted(option_names(known)), f" of a {what}"))
+    reject_options(options, sorted(option_names(known)), f" of a {what}")
 
 
 def check_errors(what: str, errors: object) -> None:

@@ -13,6 +13,7 @@ from typedmcp import dialect
 from typedmcp.app.calls import RequestHandler, await_if_needed, check_middleware, run_middleware
 from typedmcp.app.catalog import Catalog, Feature, MountedItem, add_prefix, paginate, remove_prefix
 from typedmcp.app.completion import Completions, to_complete_result
+from typedmcp.app.guesses import ATTRIBUTES, reject_options
 from typedmcp.app.options import (
     IconInput,
     Middleware,
@@ -91,6 +92,19 @@ class Server:
     ```
     """
 
+    if not TYPE_CHECKING:
+
+        def __new__(cls, *_arguments: Any, **options: Any) -> Server:
+            if cls.__init__ is Server.__init__:
+                reject_options(options, ("name", *Server.__init__.__kwdefaults__), " of Server")
+            return super().__new__(cls)
+
+        def __getattr__(self, name: str) -> Any:
+            meant = f"; {ATTRIBUTES[name]}" if name in ATTRIBUTES else ""
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}{meant}", name=name, obj=self
+            )
+
     def __init__(
         self,
         name: str = "server",
@@ -148,6 +162,9 @@ class Server:
             raise UsageError(f"middleware must be a list, such as [{getattr(middleware, '__name__', 'm')}]")
         for each in middleware:
             self.middleware(each)
+
+    if not TYPE_CHECKING:
+        __new__.__wrapped__ = __init__  # for `help` and `inspect.signature`
 
     def _declare_extensions(self, given: Sequence[Extension | OfferedExtension]) -> None:
         from typedmcp.server.extension_setup import declare_extensions, offered  # few servers have extensions

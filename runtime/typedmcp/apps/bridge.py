@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from mcpspec.ext.apps.plain import methods
-from mcpspec.ext.apps.plain import structs as s
+from mcpspec.ext.apps import methods
+from mcpspec.ext.apps import structs as s
 from mcpspec.support.error_text import format_value
 from mcpspec.support.handlers import MaybeAwaitable
 from mcpspec.support.structs import from_builtins, to_builtins

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from mcpspec.ext.apps.plain import structs
+from mcpspec.ext.apps import structs
 
 __all__ = [
     "ContainerDimensions", "DisplayMode", "HostContext", "ModelContextParams", "PageCallParams", "PageReadParams",

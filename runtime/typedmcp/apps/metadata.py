@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from mcpspec.ext.apps.plain import structs
+from mcpspec.ext.apps import structs
 from mcpspec.support.objects import is_array, is_object
 from mcpspec.support.structs import from_builtins
 from typedmcp import dialect

@@ -17,7 +17,7 @@ from typedmcp.protocol.text import escape_controls, visible
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from mcpspec.ext.tasks.plain.structs import GetTaskResult
+    from mcpspec.ext.tasks.structs import GetTaskResult
 
 __all__ = ["NotificationDisplay"]
 

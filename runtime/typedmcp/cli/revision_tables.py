@@ -38,13 +38,14 @@ class RevisionTables:
 
 
 def read_tables(version: str) -> RevisionTables:
-    """Read the tables of a revision off its generated types."""
+    """Read the tables of a revision off its exact types."""
     module = revision(version)
-    names = {name: value for name in module.structs.__all__ if not _is_helper(value := getattr(module.structs, name))}
+    types = module.exact.structs
+    names = {name: value for name in types.__all__ if not _is_helper(value := getattr(types, name))}
     objects = {name: kind for name, kind in names.items() if _is_object(name, kind)}
     # A class stands for each alias, so that members are described by the aliases that they use.
     markers = {name: type(name, (), {}) for name in names.keys() - objects.keys()}
-    namespace: dict[str, Any] = {**vars(support), **vars(module.structs), **markers}
+    namespace: dict[str, Any] = {**vars(support), **vars(types), **markers}
     members = {name: _describe_members(kind, namespace) for name, kind in objects.items()}
     return RevisionTables(
         types={name: _describe_object(kind) if name in objects else _describe(kind) for name, kind in names.items()},

@@ -85,7 +85,9 @@ class Client:
     server.
     """
 
-    def __init__(self, target: Target, options: ConnectOptions) -> None:
+    def __init__(self, target: Target, options: ConnectOptions | None = None) -> None:
+        if options is None:
+            raise UsageError("use typedmcp.connect(…), which makes a Client and takes its options")
         check_connect_options(options)
         limits = options.get("limits", DEFAULT_LIMITS)
         revisions = options.get("revisions", SUPPORTED)

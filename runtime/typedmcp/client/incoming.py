@@ -121,9 +121,9 @@ class IncomingMessageHandler:
     def on_notification(self, method: str, params: bytes, call: Call | None) -> None:
         """Handle a notification. One with invalid parameters is reported."""
         try:
-            known = dialect.exact_methods.SERVER_NOTIFICATIONS.get(method)
+            known = dialect.methods.SERVER_NOTIFICATIONS.get(method)
             if known is not None:
-                params = self._without_nulls(params, known.params, method, None)
+                params = self._without_nulls(params, known.exact.params, method, None)
             self._handle_notification(method, params, call)
         except ValueError as error:  # such as `DecodeError`
             self.report(Diagnostic(DiagnosticKind.REJECTED_NOTIFICATION, str(error), method, error=error))
@@ -178,7 +178,7 @@ class IncomingMessageHandler:
         callback = form.callbacks.get(method)
         if callback is None or self.revision is None or self.revision not in form.revisions:
             return False
-        record = methods_of(self.revision).SERVER_NOTIFICATIONS[method]
+        record = methods_of(self.revision).SERVER_NOTIFICATIONS[method].exact
         self._call_back(callback, types_of(record).decode(params, record.params), len(params))
         return True
 
@@ -303,7 +303,7 @@ class IncomingMessageHandler:
         try:
             known = methods_of(revision).SERVER_REQUESTS.get(method)
             if known is not None:
-                params = self._without_nulls(params, known.params, method, id)
+                params = self._without_nulls(params, known.exact.params, method, id)
             result = await self._callbacks.answer_legacy(method, params, revision)
             session.respond(id, _with_task(result, params) if FEATURES[revision].has_tasks else result)
         except Exception as error:

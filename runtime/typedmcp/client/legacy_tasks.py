@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from mcpspec.ext.tasks.plain import structs
+from mcpspec.ext.tasks import structs
 from mcpspec.support.objects import is_object
 from mcpspec.support.structs import from_builtins, to_builtins
 from typedmcp.client.call_options import CallOptions, request_options

@@ -226,7 +226,7 @@ class _Negotiation:
         capabilities: Any = self.identity.callbacks.capabilities(requested)
         if extensions := self.identity.callbacks.declared(requested).get("extensions"):  # unknown to the schema
             capabilities = {**to_builtins(capabilities), "extensions": extensions}
-        params = methods_of(requested).INITIALIZE.params(
+        params = methods_of(requested).INITIALIZE.exact.params(
             protocol_version=requested,
             capabilities=capabilities,
             client_info=from_builtins(to_builtins(self.identity.info), structs.Implementation),

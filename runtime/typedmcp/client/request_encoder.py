@@ -106,7 +106,8 @@ def is_of_mcpspec(record: Method[Any, Any]) -> bool:
     if not package.startswith("mcpspec.v"):
         return False
     name = "methods" if types == "structs" else f"{types}_methods"
-    return import_module(f"{package}.{name}").METHODS.get(record.name) is record
+    known = import_module(f"{package.removesuffix('.exact')}.{name}").METHODS.get(record.name)
+    return known is not None and record in (known, known.exact)
 
 
 def types_of(record: Method[Any, Any]) -> Any:
@@ -153,7 +154,7 @@ def _downgrade(method: str, revision: str) -> Callable[[Any, Any], Any]:
     if known is None or record is None:
         raise UsageError(f"{method}: not a method of {revision}, which the server speaks")
     source: Any = known.params
-    target: Any = record.params
+    target: Any = record.exact.params
     if not (isinstance(target, type) and issubclass(target, msgspec.Struct)):
         return lambda _params, meta: None if meta is UNSET else {"_meta": meta}
     return downgrader(revision).with_meta(source, target)

@@ -97,13 +97,15 @@ def result_decoder(method: str, revision: str, extended: tuple[tuple[str, Any], 
     `extended` are the types that extensions of the client add to the results of the method, by `resultType`. Raises
     `UsageError` for a method that the revision or the dialect does not have.
     """
-    known = dialect.exact_methods.CLIENT_REQUESTS.get(method)
+    known = dialect.methods.CLIENT_REQUESTS.get(method)
     spoken = methods_of(revision).CLIENT_REQUESTS.get(method)
     if known is None or spoken is None:
         raise UsageError(f"{method}: not a method of {revision if spoken is None else DIALECT}")
-    sources = {kind.__name__: kind for kind in spread_union(spoken.result)}
+    sources = {kind.__name__: kind for kind in spread_union(spoken.exact.result)}
     pairs = {
-        kind.__name__: (sources[kind.__name__], kind) for kind in spread_union(known.result) if kind.__name__ in sources
+        kind.__name__: (sources[kind.__name__], kind)
+        for kind in spread_union(known.exact.result)
+        if kind.__name__ in sources
     }
     input_required = pairs.pop("InputRequiredResult", None)
     (complete,) = pairs.values()

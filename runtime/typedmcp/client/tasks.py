@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, TypeAlias, Unpack
 
-from mcpspec.ext.tasks.plain import methods, structs
+from mcpspec.ext.tasks import methods, structs
 from mcpspec.support.error_text import format_value
 from mcpspec.support.structs import to_builtins
 from typedmcp import dialect

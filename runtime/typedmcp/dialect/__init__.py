@@ -1,7 +1,7 @@
-"""The dialect: the protocol revision whose types handlers and clients use, in their plain form.
+"""The dialect: the protocol revision whose everyday types handlers and clients use.
 
-Absent members are None, or the protocol's default; JSON Schemas and `_meta` are plain dicts. `exact` and
-`exact_methods` have the exact types of the same revision, which validate what peers send. A newer revision, or the
+Absent members are None, or the protocol's default; JSON Schemas and `_meta` are plain dicts. `exact` has the exact
+types of the same revision, which validate what peers send. A newer revision, or the
 draft, only adds types to `mcpspec`. To move the dialect, change the name of its package in the modules of this folder.
 """
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = [
     "SPOKEN",
     "exact",
-    "exact_methods",
     "handlers",
     "methods",
     "models",
@@ -31,8 +30,7 @@ __all__ = [
     "structs",
 ]
 
-exact = _revision.structs
-exact_methods = _revision.methods
+exact = _revision.exact.structs
 
 
 def _spoken() -> Iterator[Features]:

@@ -1,3 +1,3 @@
-"""Interfaces and stubs of handlers of the dialect, plain."""
+"""Interfaces and stubs of handlers of the dialect."""
 
-from mcpspec.v2026_07_28.plain.handlers import *
+from mcpspec.v2026_07_28.handlers import *

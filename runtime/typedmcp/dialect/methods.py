@@ -1,3 +1,3 @@
-"""The methods of the dialect, plain."""
+"""The methods of the dialect."""
 
-from mcpspec.v2026_07_28.plain.methods import *
+from mcpspec.v2026_07_28.methods import *

@@ -1,3 +1,3 @@
-"""The types, as Pydantic models of the dialect, plain."""
+"""The types, as Pydantic models of the dialect."""
 
-from mcpspec.v2026_07_28.plain.models import *
+from mcpspec.v2026_07_28.models import *

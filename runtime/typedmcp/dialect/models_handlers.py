@@ -1,3 +1,3 @@
-"""Interfaces and stubs of handlers, on Pydantic models of the dialect, plain."""
+"""Interfaces and stubs of handlers, on Pydantic models of the dialect."""
 
-from mcpspec.v2026_07_28.plain.models_handlers import *
+from mcpspec.v2026_07_28.models_handlers import *

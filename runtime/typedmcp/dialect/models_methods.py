@@ -1,3 +1,3 @@
-"""The methods, on Pydantic models of the dialect, plain."""
+"""The methods, on Pydantic models of the dialect."""
 
-from mcpspec.v2026_07_28.plain.models_methods import *
+from mcpspec.v2026_07_28.models_methods import *

@@ -1,3 +1,4 @@
-"""The types, as msgspec Structs of the dialect, plain."""
+"""The types, as msgspec Structs of the dialect."""
 
-from mcpspec.v2026_07_28.plain.structs import *
+from mcpspec.v2026_07_28.structs import *
+from mcpspec.v2026_07_28.structs import __all__ as __all__

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from mcpspec.ext.apps.plain import methods as apps
+from mcpspec.ext.apps import methods as apps
 from mcpspec.features import NAME_PARAMS
 from mcpspec.support.error_text import format_value
 from mcpspec.support.methods import Method

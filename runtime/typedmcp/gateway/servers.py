@@ -465,7 +465,7 @@ def encode_identity(parts: list[Any]) -> str:
 @cache
 def _checker(method: str, revision: str) -> Callable[[Raw], Any]:
     """Return the function that decodes a result into the exact type of a revision."""
-    kind: Any = methods_of(revision).METHODS[method].result
+    kind: Any = methods_of(revision).METHODS[method].exact.result
     return msgspec.json.Decoder(kind, dec_hook=dec_hook).decode
 
 

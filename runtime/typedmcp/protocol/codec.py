@@ -29,7 +29,7 @@ from typedmcp.protocol.backends import models, models_methods, to_struct
 from typedmcp.protocol.framing import RequestId
 from typedmcp.protocol.nulls import remove_nulls
 from typedmcp.protocol.repairs import FindRepair, repair_finder
-from typedmcp.revisions.features import DIALECT, methods_of, plain_package_of, structs_of
+from typedmcp.revisions.features import DIALECT, methods_of, structs_of
 from typedmcp.revisions.rules import downgrader, upgrader
 
 __all__ = [
@@ -244,7 +244,7 @@ def codec_for(
     is_msgspec = backend == "msgspec"
     table: MethodTable = extended or (dialect.methods if is_msgspec else models_methods())
     exact: Any = methods_of(revision) if is_msgspec else mcpspec.revision(revision).models_methods
-    records = _records(exact) if extended is None else _extend(exact, extended, revision)
+    records = _exact_records(exact) if extended is None else _extend(exact, extended, revision)
     added = [method.record for method in own]
     if is_msgspec:
         codecs: dict[type, MethodCodec] = {
@@ -286,12 +286,16 @@ def _records(module: MethodTable) -> list[Method[Any, Any]]:
     return [*module.CLIENT_REQUESTS.values(), *module.CLIENT_NOTIFICATIONS.values()]
 
 
+def _exact_records(module: MethodTable) -> list[Method[Any, Any]]:
+    return [record.exact for record in _records(module)]
+
+
 def _extend(exact: MethodTable, extended: MethodTable, revision: str) -> list[Method[Any, Any]]:
     """Return the methods of a revision, and those that only the handlers' table has."""
     own = _records(extended)
     if revision == DIALECT:
         return own
-    return [*_records(exact), *(record for record in own if record.name not in dialect.methods.METHODS)]
+    return [*_exact_records(exact), *(record for record in own if record.name not in dialect.methods.METHODS)]
 
 
 def _message_type(method: Method[Any, Any], params: Any) -> type[msgspec.Struct]:
@@ -328,9 +332,9 @@ def _params_type(method: Method[Any, Any]) -> Any:
     return msgspec.defstruct(kind.__name__, fields, kw_only=True)
 
 
-def _plain_record(method: str, revision: str, module: str) -> Method[Any, Any]:
-    """Return the plain record of a method that only a revision has, and not the dialect."""
-    record: Method[Any, Any] = getattr(plain_package_of(revision), module).METHODS[method]
+def _own_record(method: str, revision: str, module: str) -> Method[Any, Any]:
+    """Return the record of a method that only a revision has, and not the dialect."""
+    record: Method[Any, Any] = getattr(mcpspec.revision(revision), module).METHODS[method]
     return record
 
 
@@ -340,7 +344,7 @@ def _is_struct(kind: Any) -> bool:
 
 class _StructMethodCodec(MethodCodec):
     def _compile_upgrade(self) -> Callable[[Any, Any], Any]:
-        known = self._table.METHODS.get(self.method) or _plain_record(self.method, self._revision, "methods")
+        known = self._table.METHODS.get(self.method) or _own_record(self.method, self._revision, "methods")
         target: Any = known.params
         source = _params_type(self._record)
         if target is NoneType:
@@ -368,13 +372,15 @@ class _StructMethodCodec(MethodCodec):
         return convert
 
     def _compile_downgrade(self, kind: type) -> Converter | None:
-        if kind.__module__ == X.__name__:  # an exact type, which handlers may return, too
-            return lambda result, dropped: self.downgrade(to_struct(result), dropped)
-        expected = self._expected(kind)
+        # An exact type, which handlers may return, too, is encoded as it is.
+        is_exact = kind.__module__ == X.__name__
+        expected = self._expected(getattr(D, kind.__name__) if is_exact else kind)
         exact = getattr(structs_of(self._revision), expected.__name__, None)
         if self._revision == DIALECT or exact is None or not _results(self._record, self._table):
             return None
-        return downgrader(self._revision).between(expected, exact)
+        return downgrader(self._revision, absent=UNSET if is_exact else None).between(
+            kind if is_exact else expected, exact
+        )
 
 
 # On Pydantic
@@ -434,7 +440,7 @@ class _ModelCodec(Codec):
 class _ModelMethodCodec(MethodCodec):
     def _compile_upgrade(self) -> Callable[[Any, Any], Any]:
         exact = self._record.params
-        known = self._table.METHODS.get(self.method) or _plain_record(self.method, self._revision, "models_methods")
+        known = self._table.METHODS.get(self.method) or _own_record(self.method, self._revision, "models_methods")
         target: Any = known.params
         decode, rebuild, dump = models().decode, models().from_builtins, models().to_builtins
         if target is NoneType:

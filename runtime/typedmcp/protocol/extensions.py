@@ -52,7 +52,7 @@ class Extension:
     """An extension of the protocol: its identifier, its methods, and what it adds to the methods of the protocol.
 
     `identifier` is a prefix of labels with dots, a slash and a name, such as `com.example/search`. `methods` is the
-    module `plain.methods` of the compiled package (with Pydantic, `plain.models_methods`); of its records those count
+    module `methods` of the compiled package (with Pydantic, `models_methods`); of its records those count
     that the protocol does not have. `results` are types that the extension adds to the results of a method, by the name
     of the method: Structs whose `resultType` is a constant. `names` are the parameters that the header `Mcp-Name`
     repeats, by method. `revisions` are the protocol revisions on which peers can use the extension; by default all.

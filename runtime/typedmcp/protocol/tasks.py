@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mcpspec.ext.tasks.plain import methods, structs
+from mcpspec.ext.tasks import methods, structs
 from typedmcp.protocol.extensions import Extension
 from typedmcp.revisions.features import MODERN
 

@@ -38,8 +38,6 @@ _CLIENT = "convert it in typedmcp/server/metadata.py and typedmcp/server/handsha
 _CAPABILITIES = "convert it in typedmcp/revisions/capabilities.py"
 _TABLES = ("CLIENT_REQUESTS", "CLIENT_NOTIFICATIONS", "SERVER_REQUESTS", "SERVER_NOTIFICATIONS", "INPUT_REQUESTS")
 
-_EXACT = dialect.exact_methods
-
 _Report = Callable[[str, str, str], None]
 """Takes the name of a gap, the reason, and the remedy."""
 
@@ -76,27 +74,27 @@ def find_gaps(used: set[str] | None = None) -> list[str]:
 
 
 def _check_methods(revision: str, report: _Report) -> None:
-    known, older = _EXACT.METHODS, methods_of(revision)
+    known, older = dialect.methods, methods_of(revision)
     for table in _TABLES:
-        for name in getattr(older, table).keys() - known.keys():
+        for name in getattr(older, table).keys() - known.METHODS.keys():
             report(name, f"{DIALECT} has no such method", _METHOD)
-    for name in _EXACT.INPUT_REQUESTS.keys() - older.METHODS.keys():
+    for name in known.INPUT_REQUESTS.keys() - older.METHODS.keys():
         report(name, "the revision has no such request for input", "reject it in typedmcp/server/input_requests.py")
 
 
 def _check_types(revision: str, report: _Report) -> None:
     """Compile the converters of all messages that both revisions have."""
-    types, older, known = structs_of(revision), methods_of(revision), _EXACT.METHODS
+    types, older, known = structs_of(revision), methods_of(revision), dialect.methods.METHODS
     down = GapFinder(downgrader(revision), report, to_dialect=False)
     up = GapFinder(upgrader(), report, to_dialect=True)
     for method in _shared(older.CLIENT_REQUESTS, older.CLIENT_NOTIFICATIONS):
-        up.check_params(method.params, known[method.name].params)
-        down.check_params(known[method.name].params, method.params)
+        up.check_params(method.params, known[method.name].exact.params)
+        down.check_params(known[method.name].exact.params, method.params)
     for method in _shared(older.SERVER_NOTIFICATIONS):
-        down.check(known[method.name].params, method.params)
+        down.check(known[method.name].exact.params, method.params)
     results_up = GapFinder(exact_result_upgrader(revision), report, to_dialect=True)
     for method in _shared(older.CLIENT_REQUESTS):
-        kinds = {kind.__name__: kind for kind in spread_union(known[method.name].result)}
+        kinds = {kind.__name__: kind for kind in spread_union(known[method.name].exact.result)}
         for exact in spread_union(method.result):
             if exact.__name__ in kinds:
                 down.check(kinds[exact.__name__], exact)
@@ -115,7 +113,7 @@ def _check_input(revision: str, report: _Report, up: GapFinder, down: GapFinder)
     """Compile the converters of requests for input; some of these requests are converted as plain JSON."""
     types, older = structs_of(revision), methods_of(revision)
     for method in _shared(older.SERVER_REQUESTS):
-        known = _EXACT.METHODS[method.name]
+        known = dialect.methods.METHODS[method.name].exact
         result: Any = known.result
         up.check(method.params, known.params)
         up.check(getattr(types, result.__name__), result)
@@ -131,7 +129,7 @@ def _without_rules(report: _Report, remedy: str, *, to_dialect: bool) -> GapFind
 
 def _shared(*tables: Mapping[str, Any]) -> Iterator[Any]:
     """Return the methods of a revision that the dialect has, too."""
-    return (method for table in tables for name, method in table.items() if name in _EXACT.METHODS)
+    return (method.exact for table in tables for name, method in table.items() if name in dialect.methods.METHODS)
 
 
 class GapFinder(ConverterCompiler):

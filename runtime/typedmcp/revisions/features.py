@@ -16,7 +16,7 @@ from typedmcp import dialect
 
 __all__ = [
     "CHECKED_DIALECT", "DEFAULT_HTTP_REVISION", "DIALECT", "FEATURES", "LEGACY", "MODERN", "MODERN_ERROR_CODES",
-    "SUPPORTED", "Features", "is_modern", "methods_of", "plain_package_of", "structs_of",
+    "SUPPORTED", "Features", "is_modern", "methods_of", "structs_of",
 ]  # fmt: skip
 
 DIALECT: Final[str] = dialect.methods.PROTOCOL_VERSION
@@ -58,16 +58,11 @@ def is_modern(revision: str) -> bool:
 
 @cache
 def methods_of(revision: str) -> Any:
-    """Return the `methods` module of a revision, whose records name the exact types."""
+    """Return the `methods` module of a revision. The exact types of a method are in its `exact`."""
     return mcpspec.revision(revision).methods
 
 
 @cache
 def structs_of(revision: str) -> Any:
-    """Return the `structs` module of a revision, with the exact types."""
-    return mcpspec.revision(revision).structs
-
-
-def plain_package_of(revision: str) -> Any:
-    """Return the package with the plain types of a revision."""
-    return mcpspec.revision(revision).plain
+    """Return the module of the exact structs of a revision."""
+    return mcpspec.revision(revision).exact.structs

@@ -38,14 +38,14 @@ def downgrade_request(method: str, params: Any, revision: str, dropped: DroppedF
     Raises `DecodeError` if the revision cannot express them.
     """
     if is_compiled(method, revision):
-        params = downgrade(params, methods_of(revision).METHODS[method].params, revision, dropped)
+        params = downgrade(params, methods_of(revision).METHODS[method].exact.params, revision, dropped)
     plain = to_builtins(params)
     adapted = (
         REQUEST_DOWNGRADES[method](plain, structs_of(revision), dropped) if method in REQUEST_DOWNGRADES else plain
     )
     if adapted.get("mode") == "url":
         adapted = {**adapted, "elicitationId": os.urandom(16).hex()}
-    older = from_builtins(adapted, methods_of(revision).METHODS[method].params)
+    older = from_builtins(adapted, methods_of(revision).METHODS[method].exact.params)
     dropped += find_differences(adapted, to_builtins(older), "params")
     return older
 
@@ -60,7 +60,7 @@ def upgrade_request(method: str, params: bytes, revision: str) -> Any:
 
     Raises `DecodeError` for parameters that the revision does not allow.
     """
-    record = methods_of(revision).SERVER_REQUESTS[method]
+    record = methods_of(revision).SERVER_REQUESTS[method].exact
     known = dialect.methods.INPUT_REQUESTS[method]
     exact: Any = {} if record.params is NoneType else decode(params, record.params)
     if isinstance(exact, msgspec.Struct):
@@ -97,7 +97,7 @@ def downgrade_result(method: str, result: Any, revision: str) -> Any:
 
     Raises `DecodeError` if the revision cannot express it.
     """
-    record = methods_of(revision).SERVER_REQUESTS[method]
+    record = methods_of(revision).SERVER_REQUESTS[method].exact
     known: Any = dialect.methods.INPUT_REQUESTS[method].result
     convert = downgrader(revision).between(known, getattr(structs_of(revision), known.__name__))
     kept: Json = to_builtins(result if convert is None else convert(result, []))

@@ -24,7 +24,7 @@ def _converter(method: str, revision: str) -> Converter | None:
         return None
     if target is None:
         return _drop(method)
-    return downgrader(revision).between(dialect.methods.METHODS[method].params, target.params)
+    return downgrader(revision).between(dialect.methods.METHODS[method].params, target.exact.params)
 
 
 def downgrade_notification(method: str, params: Any, revision: str, dropped: DroppedFields) -> Any:

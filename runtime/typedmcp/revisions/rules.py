@@ -65,10 +65,13 @@ DECIDED: Final[Mapping[str, str]] = {
 
 
 @cache
-def downgrader(revision: str) -> ConverterCompiler:
-    """Return the compiler of converters from types of the dialect to exact types of a revision."""
+def downgrader(revision: str, *, absent: object = None) -> ConverterCompiler:
+    """Return the compiler of converters from types of the dialect to exact types of a revision.
+
+    `absent` is what the types of the dialect have for an absent member: None, or UNSET if they are exact.
+    """
     older_names = {f"{name.partition('.')[0]}.{older}": name.partition(".")[2] for name, older in RENAMED.items()}
-    return ConverterCompiler(downgrade_rules(structs_of(revision), None), IGNORED_FIELDS, renamed=older_names)
+    return ConverterCompiler(downgrade_rules(structs_of(revision), absent), IGNORED_FIELDS, renamed=older_names)
 
 
 @cache

@@ -357,10 +357,9 @@ def _check_methods(methods: MethodTable, codec: Backend) -> None:
         raise UsageError(f"methods must be the methods module of a package that extends {DIALECT}, not {version!r}")
     messages = [record.message for record in methods.METHODS.values()]
     is_struct = all(issubclass(message, msgspec.Struct) for message in messages)
-    is_plain = all(message.__module__.split(".")[-2:-1] == ["plain"] for message in messages)
-    if is_struct != (codec == "msgspec") or not is_plain:
+    if is_struct != (codec == "msgspec"):
         name = "methods" if codec == "msgspec" else "models_methods"
-        raise UsageError(f"methods must be `plain.{name}` of the package, with codec={codec!r}")
+        raise UsageError(f"methods must be `{name}` of the package, with codec={codec!r}")
 
 
 def _check_signer(signer: object) -> None:

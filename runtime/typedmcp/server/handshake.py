@@ -82,7 +82,7 @@ class Handshake:
         if not served:
             raise UnsupportedVersionError(str(requested), self._config.revisions)
         revision = requested if requested in served else served[0]
-        exact = from_builtins(params, methods_of(revision).INITIALIZE.params)
+        exact = from_builtins(params, methods_of(revision).INITIALIZE.exact.params)
         self.metadata = _metadata_from_initialize(revision, exact, extensions_of(params))
         return self._result(revision, dropped)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from mcpspec.ext.tasks.plain import methods, structs
+from mcpspec.ext.tasks import methods, structs
 from mcpspec.support.error_text import format_value
 from mcpspec.support.handlers import MaybeAwaitable
 from mcpspec.support.structs import to_builtins

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from mcpspec.ext.tasks.plain import structs
+from mcpspec.ext.tasks import structs
 from mcpspec.support.objects import is_object
 from mcpspec.support.structs import to_builtins
 from typedmcp.errors import INTERNAL_ERROR, RemoteError

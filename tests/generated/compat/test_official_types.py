@@ -135,7 +135,7 @@ def test_every_definition_of_every_revision_has_a_class() -> None:
     dropped = json.loads((SCHEMA / "compat.json").read_text(encoding="utf-8"))["dropped"]
     for version in REVISIONS:
         models = import_module(f"mcpspec.v{version.replace('-', '_')}.models")
-        names = {name for name in models.__all__ if name[0].isupper() and name not in ("DecodeError", "MISSING")}
+        names = {name for name in models.__all__ if name[0].isupper() and name not in ("DecodeError", "NULL")}
         assert not [name for name in names - dropped.keys() if not hasattr(compat, RENAMED.get(name, name))]
 
 

@@ -6,9 +6,9 @@ from typing import assert_type
 
 from pydantic_core import MISSING
 
-from mcpspec.v2025_11_25 import structs as structs_2025
-from mcpspec.v2026_07_28 import models, structs
-from mcpspec.v2026_07_28.structs import UNSET, UnsetType
+from mcpspec.v2025_11_25.exact import structs as structs_2025
+from mcpspec.v2026_07_28.exact import models, structs
+from mcpspec.v2026_07_28.exact.structs import UNSET, UnsetType
 
 
 def an_optional_member_of_a_struct_may_be_unset(tool: structs.Tool) -> str:

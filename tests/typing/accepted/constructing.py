@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal, assert_type
 
-from mcpspec.ext.tasks import models as tasks_models
-from mcpspec.ext.tasks import structs as tasks_structs
-from mcpspec.v2024_11_05 import structs as structs_2024
-from mcpspec.v2026_07_28 import models, structs
+from mcpspec.ext.tasks.exact import models as tasks_models
+from mcpspec.ext.tasks.exact import structs as tasks_structs
+from mcpspec.v2024_11_05.exact import structs as structs_2024
+from mcpspec.v2026_07_28.exact import models, structs
 
 
 def structs_without_their_constants() -> structs.CallToolRequest:

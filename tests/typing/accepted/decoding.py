@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, assert_type
 
-from mcpspec.v2026_07_28 import models, structs
+from mcpspec.v2026_07_28.exact import models, structs
 
 
 def a_class_of_structs(raw: bytes, parsed: object) -> None:

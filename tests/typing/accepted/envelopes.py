@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import assert_type
 
 from mcpspec.support.envelope import Frame, RequestFrame, ResultFrame, encode_frame, parse_frame
-from mcpspec.v2025_06_18 import models as models_2025
-from mcpspec.v2025_06_18 import structs as structs_2025
-from mcpspec.v2026_07_28.plain import models, structs
+from mcpspec.v2025_06_18.exact import models as models_2025
+from mcpspec.v2025_06_18.exact import structs as structs_2025
+from mcpspec.v2026_07_28 import models, structs
 
 
 def respond(line: bytes) -> bytes:

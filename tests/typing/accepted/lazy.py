@@ -25,7 +25,8 @@ def modules_of_a_revision() -> None:
 
 def an_extension() -> None:
     assert_type(
-        mcpspec.ext.tasks.structs.GetTaskRequestParams(task_id="1"), mcpspec.ext.tasks.structs.GetTaskRequestParams
+        mcpspec.ext.tasks.structs.GetTaskRequestParams(task_id="1"),
+        mcpspec.ext.tasks.structs.GetTaskRequestParams,
     )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, assert_never, assert_type
 
-from mcpspec.v2025_11_25 import structs as structs_2025
-from mcpspec.v2026_07_28 import models, structs
+from mcpspec.v2025_11_25.exact import structs as structs_2025
+from mcpspec.v2026_07_28.exact import models, structs
 
 
 def if_on_the_type_of_a_struct(block: structs.ContentBlock) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcpspec.v2026_07_28 import models, structs
+from mcpspec.v2026_07_28.exact import models, structs
 
 
 def unknown_arguments(schema: structs.ToolInputSchema, model_schema: models.ToolInputSchema) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mcpspec.v2025_11_25 import structs as structs_2025
-from mcpspec.v2026_07_28 import models, structs
+from mcpspec.v2025_11_25.exact import structs as structs_2025
+from mcpspec.v2026_07_28.exact import models, structs
 
 
 def use(*values: object) -> None:

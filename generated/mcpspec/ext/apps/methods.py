@@ -18,195 +18,123 @@ EXTENSION_VERSION: Final = "2026-01-26"
 
 
 UI_DOWNLOAD_FILE: Final[Method[structs.McpUiDownloadFileRequestParams, structs.McpUiDownloadFileResult]] = Method(
-    name="ui/download-file",
-    sender="client",
-    kind="request",
+    name="ui/download-file", sender="client", kind="request", handler="mcp_ui_download_file",
     message=structs.McpUiDownloadFileRequest,
-    params=structs.McpUiDownloadFileRequestParams,
-    params_required=True,
+    params=structs.McpUiDownloadFileRequestParams, params_required=True,
     result=structs.McpUiDownloadFileResult,
-    handler="mcp_ui_download_file",
-)
+)  # fmt: skip
 """Page asks the host to save files."""
 UI_INITIALIZE: Final[Method[structs.McpUiInitializeRequestParams, structs.McpUiInitializeResult]] = Method(
-    name="ui/initialize",
-    sender="client",
-    kind="request",
+    name="ui/initialize", sender="client", kind="request", handler="mcp_ui_initialize",
     message=structs.McpUiInitializeRequest,
-    params=structs.McpUiInitializeRequestParams,
-    params_required=True,
+    params=structs.McpUiInitializeRequestParams, params_required=True,
     result=structs.McpUiInitializeResult,
-    handler="mcp_ui_initialize",
-)
+)  # fmt: skip
 """Page opens the conversation with its host."""
 UI_MESSAGE: Final[Method[structs.McpUiMessageRequestParams, structs.McpUiMessageResult]] = Method(
-    name="ui/message",
-    sender="client",
-    kind="request",
+    name="ui/message", sender="client", kind="request", handler="mcp_ui_message",
     message=structs.McpUiMessageRequest,
-    params=structs.McpUiMessageRequestParams,
-    params_required=True,
+    params=structs.McpUiMessageRequestParams, params_required=True,
     result=structs.McpUiMessageResult,
-    handler="mcp_ui_message",
-)
+)  # fmt: skip
 """Page asks the host to add a message of the user to the conversation."""
 UI_NOTIFICATIONS_HOST_CONTEXT_CHANGED: Final[Method[structs.McpUiHostContext, None]] = Method(
-    name="ui/notifications/host-context-changed",
-    sender="server",
-    kind="notification",
+    name="ui/notifications/host-context-changed", sender="server", kind="notification", handler="mcp_ui_host_context_changed",
     message=structs.McpUiHostContextChangedNotification,
-    params=structs.McpUiHostContext,
-    params_required=True,
+    params=structs.McpUiHostContext, params_required=True,
     result=NoneType,
-    handler="mcp_ui_host_context_changed",
-)
+)  # fmt: skip
 """Host tells the page what changed in its surroundings."""
 UI_NOTIFICATIONS_INITIALIZED: Final[Method[dict[str, Any], None]] = Method(
-    name="ui/notifications/initialized",
-    sender="client",
-    kind="notification",
+    name="ui/notifications/initialized", sender="client", kind="notification", handler="mcp_ui_initialized",
     message=structs.McpUiInitializedNotification,
-    params=dict[str, Any],
-    params_required=False,
+    params=dict[str, Any], params_required=False,
     result=NoneType,
-    handler="mcp_ui_initialized",
-)
+)  # fmt: skip
 """Page confirms that it is ready."""
 UI_NOTIFICATIONS_REQUEST_TEARDOWN: Final[Method[dict[str, Any], None]] = Method(
-    name="ui/notifications/request-teardown",
-    sender="client",
-    kind="notification",
+    name="ui/notifications/request-teardown", sender="client", kind="notification", handler="mcp_ui_request_teardown",
     message=structs.McpUiRequestTeardownNotification,
-    params=dict[str, Any],
-    params_required=False,
+    params=dict[str, Any], params_required=False,
     result=NoneType,
-    handler="mcp_ui_request_teardown",
-)
+)  # fmt: skip
 """Page asks the host to remove it."""
 UI_NOTIFICATIONS_SANDBOX_PROXY_READY: Final[Method[dict[str, Any], None]] = Method(
-    name="ui/notifications/sandbox-proxy-ready",
-    sender="client",
-    kind="notification",
+    name="ui/notifications/sandbox-proxy-ready", sender="client", kind="notification", handler="mcp_ui_sandbox_proxy_ready",
     message=structs.McpUiSandboxProxyReadyNotification,
-    params=dict[str, Any],
-    params_required=True,
+    params=dict[str, Any], params_required=True,
     result=NoneType,
-    handler="mcp_ui_sandbox_proxy_ready",
-)
+)  # fmt: skip
 """Proxy of the sandbox tells the host that it can take a page."""
-UI_NOTIFICATIONS_SANDBOX_RESOURCE_READY: Final[Method[structs.McpUiSandboxResourceReadyNotificationParams, None]] = (
-    Method(
-        name="ui/notifications/sandbox-resource-ready",
-        sender="server",
-        kind="notification",
-        message=structs.McpUiSandboxResourceReadyNotification,
-        params=structs.McpUiSandboxResourceReadyNotificationParams,
-        params_required=True,
-        result=NoneType,
-        handler="mcp_ui_sandbox_resource_ready",
-    )
-)
+UI_NOTIFICATIONS_SANDBOX_RESOURCE_READY: Final[Method[structs.McpUiSandboxResourceReadyNotificationParams, None]] = Method(
+    name="ui/notifications/sandbox-resource-ready", sender="server", kind="notification", handler="mcp_ui_sandbox_resource_ready",
+    message=structs.McpUiSandboxResourceReadyNotification,
+    params=structs.McpUiSandboxResourceReadyNotificationParams, params_required=True,
+    result=NoneType,
+)  # fmt: skip
 """Host gives the HTML of a page to the proxy of the sandbox."""
 UI_NOTIFICATIONS_SIZE_CHANGED: Final[Method[structs.McpUiSizeChangedNotificationParams, None]] = Method(
-    name="ui/notifications/size-changed",
-    sender="client",
-    kind="notification",
+    name="ui/notifications/size-changed", sender="client", kind="notification", handler="mcp_ui_size_changed",
     message=structs.McpUiSizeChangedNotification,
-    params=structs.McpUiSizeChangedNotificationParams,
-    params_required=True,
+    params=structs.McpUiSizeChangedNotificationParams, params_required=True,
     result=NoneType,
-    handler="mcp_ui_size_changed",
-)
+)  # fmt: skip
 """Page tells the host its size."""
 UI_NOTIFICATIONS_TOOL_CANCELLED: Final[Method[structs.McpUiToolCancelledNotificationParams, None]] = Method(
-    name="ui/notifications/tool-cancelled",
-    sender="server",
-    kind="notification",
+    name="ui/notifications/tool-cancelled", sender="server", kind="notification", handler="mcp_ui_tool_cancelled",
     message=structs.McpUiToolCancelledNotification,
-    params=structs.McpUiToolCancelledNotificationParams,
-    params_required=True,
+    params=structs.McpUiToolCancelledNotificationParams, params_required=True,
     result=NoneType,
-    handler="mcp_ui_tool_cancelled",
-)
+)  # fmt: skip
 """Host tells the page that the call of its tool was cancelled."""
 UI_NOTIFICATIONS_TOOL_INPUT: Final[Method[structs.McpUiToolInputNotificationParams, None]] = Method(
-    name="ui/notifications/tool-input",
-    sender="server",
-    kind="notification",
+    name="ui/notifications/tool-input", sender="server", kind="notification", handler="mcp_ui_tool_input",
     message=structs.McpUiToolInputNotification,
-    params=structs.McpUiToolInputNotificationParams,
-    params_required=True,
+    params=structs.McpUiToolInputNotificationParams, params_required=True,
     result=NoneType,
-    handler="mcp_ui_tool_input",
-)
+)  # fmt: skip
 """Host gives the page the arguments of its tool."""
 UI_NOTIFICATIONS_TOOL_INPUT_PARTIAL: Final[Method[structs.McpUiToolInputPartialNotificationParams, None]] = Method(
-    name="ui/notifications/tool-input-partial",
-    sender="server",
-    kind="notification",
+    name="ui/notifications/tool-input-partial", sender="server", kind="notification", handler="mcp_ui_tool_input_partial",
     message=structs.McpUiToolInputPartialNotification,
-    params=structs.McpUiToolInputPartialNotificationParams,
-    params_required=True,
+    params=structs.McpUiToolInputPartialNotificationParams, params_required=True,
     result=NoneType,
-    handler="mcp_ui_tool_input_partial",
-)
+)  # fmt: skip
 """Host gives the page arguments while the model still writes them."""
 UI_NOTIFICATIONS_TOOL_RESULT: Final[Method[structs.McpUiToolResultNotificationParams, None]] = Method(
-    name="ui/notifications/tool-result",
-    sender="server",
-    kind="notification",
+    name="ui/notifications/tool-result", sender="server", kind="notification", handler="mcp_ui_tool_result",
     message=structs.McpUiToolResultNotification,
-    params=structs.McpUiToolResultNotificationParams,
-    params_required=True,
+    params=structs.McpUiToolResultNotificationParams, params_required=True,
     result=NoneType,
-    handler="mcp_ui_tool_result",
-)
+)  # fmt: skip
 """Host gives the page the result of its tool."""
 UI_OPEN_LINK: Final[Method[structs.McpUiOpenLinkRequestParams, structs.McpUiOpenLinkResult]] = Method(
-    name="ui/open-link",
-    sender="client",
-    kind="request",
+    name="ui/open-link", sender="client", kind="request", handler="mcp_ui_open_link",
     message=structs.McpUiOpenLinkRequest,
-    params=structs.McpUiOpenLinkRequestParams,
-    params_required=True,
+    params=structs.McpUiOpenLinkRequestParams, params_required=True,
     result=structs.McpUiOpenLinkResult,
-    handler="mcp_ui_open_link",
-)
+)  # fmt: skip
 """Page asks the host to open a URL in a browser."""
-UI_REQUEST_DISPLAY_MODE: Final[
-    Method[structs.McpUiRequestDisplayModeRequestParams, structs.McpUiRequestDisplayModeResult]
-] = Method(
-    name="ui/request-display-mode",
-    sender="client",
-    kind="request",
+UI_REQUEST_DISPLAY_MODE: Final[Method[structs.McpUiRequestDisplayModeRequestParams, structs.McpUiRequestDisplayModeResult]] = Method(
+    name="ui/request-display-mode", sender="client", kind="request", handler="mcp_ui_request_display_mode",
     message=structs.McpUiRequestDisplayModeRequest,
-    params=structs.McpUiRequestDisplayModeRequestParams,
-    params_required=True,
+    params=structs.McpUiRequestDisplayModeRequestParams, params_required=True,
     result=structs.McpUiRequestDisplayModeResult,
-    handler="mcp_ui_request_display_mode",
-)
+)  # fmt: skip
 """Page asks to be shown in another way."""
 UI_RESOURCE_TEARDOWN: Final[Method[dict[str, Any], structs.McpUiResourceTeardownResult]] = Method(
-    name="ui/resource-teardown",
-    sender="server",
-    kind="request",
+    name="ui/resource-teardown", sender="server", kind="request", handler="mcp_ui_resource_teardown",
     message=structs.McpUiResourceTeardownRequest,
-    params=dict[str, Any],
-    params_required=True,
+    params=dict[str, Any], params_required=True,
     result=structs.McpUiResourceTeardownResult,
-    handler="mcp_ui_resource_teardown",
-)
+)  # fmt: skip
 """Host asks the page to save its state before it is removed."""
 UI_UPDATE_MODEL_CONTEXT: Final[Method[structs.McpUiUpdateModelContextRequestParams, structs.EmptyResult]] = Method(
-    name="ui/update-model-context",
-    sender="client",
-    kind="request",
+    name="ui/update-model-context", sender="client", kind="request", handler="mcp_ui_update_model_context",
     message=structs.McpUiUpdateModelContextRequest,
-    params=structs.McpUiUpdateModelContextRequestParams,
-    params_required=True,
+    params=structs.McpUiUpdateModelContextRequestParams, params_required=True,
     result=structs.EmptyResult,
-    handler="mcp_ui_update_model_context",
-)
+)  # fmt: skip
 """Page replaces what it tells the model for its next turn."""
 
 AnyMethod: TypeAlias = Method[Any, Any]
@@ -274,33 +202,11 @@ SERVER_NOTIFICATIONS: Final[Mapping[str, AnyMethod]] = MappingProxyType(
 """Notifications that the server may send, by name on the wire."""
 
 __all__ = [
-    "AnyMethod",
-    "CLIENT_NOTIFICATIONS",
-    "CLIENT_REQUESTS",
-    "EXTENSION_ID",
-    "EXTENSION_VERSION",
-    "INPUT_REQUESTS",
-    "Kind",
-    "Method",
-    "METHODS",
-    "Sender",
-    "SERVER_NOTIFICATIONS",
-    "SERVER_REQUESTS",
-    "UI_DOWNLOAD_FILE",
-    "UI_INITIALIZE",
-    "UI_MESSAGE",
-    "UI_NOTIFICATIONS_HOST_CONTEXT_CHANGED",
-    "UI_NOTIFICATIONS_INITIALIZED",
-    "UI_NOTIFICATIONS_REQUEST_TEARDOWN",
-    "UI_NOTIFICATIONS_SANDBOX_PROXY_READY",
-    "UI_NOTIFICATIONS_SANDBOX_RESOURCE_READY",
-    "UI_NOTIFICATIONS_SIZE_CHANGED",
-    "UI_NOTIFICATIONS_TOOL_CANCELLED",
-    "UI_NOTIFICATIONS_TOOL_INPUT",
-    "UI_NOTIFICATIONS_TOOL_INPUT_PARTIAL",
-    "UI_NOTIFICATIONS_TOOL_RESULT",
-    "UI_OPEN_LINK",
-    "UI_REQUEST_DISPLAY_MODE",
-    "UI_RESOURCE_TEARDOWN",
-    "UI_UPDATE_MODEL_CONTEXT",
-]
+    "AnyMethod", "CLIENT_NOTIFICATIONS", "CLIENT_REQUESTS", "EXTENSION_ID", "EXTENSION_VERSION", "INPUT_REQUESTS",
+    "Kind", "Method", "METHODS", "Sender", "SERVER_NOTIFICATIONS", "SERVER_REQUESTS", "UI_DOWNLOAD_FILE",
+    "UI_INITIALIZE", "UI_MESSAGE", "UI_NOTIFICATIONS_HOST_CONTEXT_CHANGED", "UI_NOTIFICATIONS_INITIALIZED",
+    "UI_NOTIFICATIONS_REQUEST_TEARDOWN", "UI_NOTIFICATIONS_SANDBOX_PROXY_READY",
+    "UI_NOTIFICATIONS_SANDBOX_RESOURCE_READY", "UI_NOTIFICATIONS_SIZE_CHANGED", "UI_NOTIFICATIONS_TOOL_CANCELLED",
+    "UI_NOTIFICATIONS_TOOL_INPUT", "UI_NOTIFICATIONS_TOOL_INPUT_PARTIAL", "UI_NOTIFICATIONS_TOOL_RESULT",
+    "UI_OPEN_LINK", "UI_REQUEST_DISPLAY_MODE", "UI_RESOURCE_TEARDOWN", "UI_UPDATE_MODEL_CONTEXT",
+]  # fmt: skip

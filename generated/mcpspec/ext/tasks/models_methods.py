@@ -17,81 +17,53 @@ EXTENSION_ID: Final = "io.modelcontextprotocol/tasks"
 
 
 ELICITATION_CREATE: Final[Method[models.ElicitRequestParams, models.ElicitResult]] = Method(
-    name="elicitation/create",
-    sender="server",
-    kind="input",
+    name="elicitation/create", sender="server", kind="input", handler="elicit",
     message=models.ElicitRequest,
-    params=models.ElicitRequestParams,
-    params_required=True,
+    params=models.ElicitRequestParams, params_required=True,
     result=models.ElicitResult,
-    handler="elicit",
-)
+)  # fmt: skip
 """Server asks the client to get input from the user."""
 NOTIFICATIONS_TASKS: Final[Method[models.TaskStatusNotificationParams, None]] = Method(
-    name="notifications/tasks",
-    sender="server",
-    kind="notification",
+    name="notifications/tasks", sender="server", kind="notification", handler="task_status",
     message=models.TaskStatusNotification,
-    params=models.TaskStatusNotificationParams,
-    params_required=True,
+    params=models.TaskStatusNotificationParams, params_required=True,
     result=NoneType,
-    handler="task_status",
-)
+)  # fmt: skip
 """Side that runs a task tells the other that its state has changed."""
 ROOTS_LIST: Final[Method[models.ListRootsRequestParams, models.ListRootsResult]] = Method(
-    name="roots/list",
-    sender="server",
-    kind="input",
+    name="roots/list", sender="server", kind="input", handler="list_roots",
     message=models.ListRootsRequest,
-    params=models.ListRootsRequestParams,
-    params_required=False,
+    params=models.ListRootsRequestParams, params_required=False,
     result=models.ListRootsResult,
-    handler="list_roots",
-)
+)  # fmt: skip
 """Server asks the client which directories and files it may work on."""
 SAMPLING_CREATE_MESSAGE: Final[Method[models.CreateMessageRequestParams, models.CreateMessageResult]] = Method(
-    name="sampling/createMessage",
-    sender="server",
-    kind="input",
+    name="sampling/createMessage", sender="server", kind="input", handler="create_message",
     message=models.CreateMessageRequest,
-    params=models.CreateMessageRequestParams,
-    params_required=True,
+    params=models.CreateMessageRequestParams, params_required=True,
     result=models.CreateMessageResult,
-    handler="create_message",
-)
+)  # fmt: skip
 """Server asks the client to generate a message with a language model."""
 TASKS_CANCEL: Final[Method[models.CancelTaskRequestParams, models.CancelTaskResult]] = Method(
-    name="tasks/cancel",
-    sender="client",
-    kind="request",
+    name="tasks/cancel", sender="client", kind="request", handler="cancel_task",
     message=models.CancelTaskRequest,
-    params=models.CancelTaskRequestParams,
-    params_required=True,
+    params=models.CancelTaskRequestParams, params_required=True,
     result=models.CancelTaskResult,
-    handler="cancel_task",
-)
+)  # fmt: skip
 """Sender asks the other side to stop a task."""
 TASKS_GET: Final[Method[models.GetTaskRequestParams, models.GetTaskResult]] = Method(
-    name="tasks/get",
-    sender="client",
-    kind="request",
+    name="tasks/get", sender="client", kind="request", handler="get_task",
     message=models.GetTaskRequest,
-    params=models.GetTaskRequestParams,
-    params_required=True,
+    params=models.GetTaskRequestParams, params_required=True,
     result=models.GetTaskResult,
-    handler="get_task",
-)
+)  # fmt: skip
 """Sender asks the other side for the current state of a task."""
 TASKS_UPDATE: Final[Method[models.UpdateTaskRequestParams, models.UpdateTaskResult]] = Method(
-    name="tasks/update",
-    sender="client",
-    kind="request",
+    name="tasks/update", sender="client", kind="request", handler="update_task",
     message=models.UpdateTaskRequest,
-    params=models.UpdateTaskRequestParams,
-    params_required=True,
+    params=models.UpdateTaskRequestParams, params_required=True,
     result=models.UpdateTaskResult,
-    handler="update_task",
-)
+)  # fmt: skip
 """Client gives a waiting task the input it asked for."""
 
 AnyMethod: TypeAlias = Method[Any, Any]
@@ -136,22 +108,7 @@ SERVER_NOTIFICATIONS: Final[Mapping[str, AnyMethod]] = MappingProxyType(
 """Notifications that the server may send, by name on the wire."""
 
 __all__ = [
-    "AnyMethod",
-    "CLIENT_NOTIFICATIONS",
-    "CLIENT_REQUESTS",
-    "ELICITATION_CREATE",
-    "EXTENSION_ID",
-    "INPUT_REQUESTS",
-    "Kind",
-    "Method",
-    "METHODS",
-    "NOTIFICATIONS_TASKS",
-    "ROOTS_LIST",
-    "SAMPLING_CREATE_MESSAGE",
-    "Sender",
-    "SERVER_NOTIFICATIONS",
-    "SERVER_REQUESTS",
-    "TASKS_CANCEL",
-    "TASKS_GET",
-    "TASKS_UPDATE",
-]
+    "AnyMethod", "CLIENT_NOTIFICATIONS", "CLIENT_REQUESTS", "ELICITATION_CREATE", "EXTENSION_ID", "INPUT_REQUESTS",
+    "Kind", "Method", "METHODS", "NOTIFICATIONS_TASKS", "ROOTS_LIST", "SAMPLING_CREATE_MESSAGE", "Sender",
+    "SERVER_NOTIFICATIONS", "SERVER_REQUESTS", "TASKS_CANCEL", "TASKS_GET", "TASKS_UPDATE",
+]  # fmt: skip

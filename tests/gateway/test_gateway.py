@@ -14,13 +14,17 @@ import msgspec
 import pytest
 
 import typedmcp
+from mcpspec.v2026_07_28 import models
+from mcpspec.v2026_07_28.exact import structs as exact
 from tests.cases import each
 from tests.gateway.everyday_server import make_server, starting
 from tests.helpers import LEGACY, MODERN_REVISION, run
 from tests.spoken import SUPPORTED
 from typedmcp.dialect import methods, structs
 from typedmcp.gateway import AuditRecord
+from typedmcp.protocol.backends import to_plain
 from typedmcp.protocol.diagnostics import Diagnostic
+from typedmcp.revisions.features import structs_of
 
 REVISION = LEGACY[0]
 
@@ -285,6 +289,27 @@ def test_a_legacy_client_that_asks_for_no_log_messages_gets_those_of_legacy_serv
 
     run(main())
     assert sum(b"notifications/message" in line for line in received) == expected
+
+
+HINTS = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False, "openWorldHint": True}
+
+
+@each("hints", [HINTS, exact.ToolAnnotations(destructive_hint=True), models.ToolAnnotations(read_only_hint=False)])
+@each("revision", [revision for revision in SUPPORTED if hasattr(structs_of(revision), "ToolAnnotations")])
+def test_the_hints_that_an_author_gives_arrive_also_if_they_say_what_their_absence_means(
+    hints: Any, revision: str
+) -> None:
+    server = typedmcp.Server("hints")
+    server.add_tool(lambda: 1, name="f", annotations=hints)
+    config = typedmcp.ServerConfig(server, revisions=[revision])
+
+    async def main() -> None:
+        for target in (config, typedmcp.Gateway(config)):
+            async with typedmcp.connect(target) as client:
+                (tool,) = [tool async for tool in client.tools()]
+                assert to_plain(tool.annotations) == (hints if hints is HINTS else to_plain(hints))
+
+    run(main())
 
 
 def test_progress_that_comes_while_the_client_answers_a_question_arrives_with_its_answer() -> None:

@@ -120,12 +120,14 @@ def test_models_accept_names_of_both_kinds() -> None:
 
 
 @each_library
-def test_hints_have_the_defaults_of_the_protocol(types: Any) -> None:
-    hints = types.ToolAnnotations()
-    assert (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint, hints.open_world_hint) == (
-        False, True, False, True,
-    )  # fmt: skip
-    assert types.encode(types.ToolAnnotations(destructive_hint=False)) == b'{"destructiveHint":false}'
+def test_hints_that_are_given_are_kept_also_if_they_say_what_their_absence_means(types: Any) -> None:
+    assert types.ToolAnnotations().destructive_hint is None
+    text = b'{"readOnlyHint":false,"destructiveHint":true,"idempotentHint":false,"openWorldHint":true}'
+    assert types.encode(types.decode(text, types.ToolAnnotations)) == text
+    hints = types.ToolAnnotations(
+        read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True
+    )
+    assert types.encode(hints) == text
 
 
 @each_library

@@ -1748,13 +1748,13 @@ if TYPE_CHECKING or is_needed("ToolAnnotations"):
 
         title: str | None = None
         """Name to show to people."""
-        read_only_hint: Annotated[Annotated[bool, Field(alias="readOnlyHint")], null_means(False)] = False
+        read_only_hint: Annotated[bool | None, Field(alias="readOnlyHint")] = None
         """True if the tool changes nothing; false when absent."""
-        destructive_hint: Annotated[Annotated[bool, Field(alias="destructiveHint")], null_means(True)] = True
+        destructive_hint: Annotated[bool | None, Field(alias="destructiveHint")] = None
         """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
-        idempotent_hint: Annotated[Annotated[bool, Field(alias="idempotentHint")], null_means(False)] = False
+        idempotent_hint: Annotated[bool | None, Field(alias="idempotentHint")] = None
         """True if a repeated call with equal arguments changes nothing more; false when absent."""
-        open_world_hint: Annotated[Annotated[bool, Field(alias="openWorldHint")], null_means(True)] = True
+        open_world_hint: Annotated[bool | None, Field(alias="openWorldHint")] = None
         """True if the tool interacts with external systems, as a web search does; true when absent."""
 
 

@@ -12,6 +12,7 @@ from typedmcp import dialect
 from typedmcp.app.guesses import reject_options
 from typedmcp.errors import UsageError
 from typedmcp.nesting import encode_json
+from typedmcp.protocol.backends import to_plain
 from typedmcp.protocol.option_checks import option_names
 from typedmcp.server.context import Context
 
@@ -156,8 +157,9 @@ def _convert_members(given: Any, kind: type[msgspec.Struct]) -> Any:
     """Convert an object whose members have their Python or their JSON names. An unknown name is an error."""
     if isinstance(given, kind):
         return given
+    plain: dict[Any, Any] = to_plain(given)  # a mapping, an exact type, or a model
     json_names: dict[str, str] = {field.name: field.encode_name for field in msgspec.structs.fields(kind)}
-    members: dict[Any, Any] = {json_names.get(name, name): value for name, value in dict(given).items()}
+    members: dict[Any, Any] = {json_names.get(name, name): value for name, value in plain.items()}
     if unknown := [name for name in members if name not in json_names.values()]:
         raise ValueError(f"unknown member {unknown[0]!r}; known: {', '.join(json_names.values())}")
     return D.from_builtins(members, kind)

@@ -1114,13 +1114,13 @@ class ToolAnnotations(Struct, kw_only=True):
 
     title: str | None = None
     """Name to show to people."""
-    read_only_hint: bool = field(name="readOnlyHint", default=False)
+    read_only_hint: bool | None = field(name="readOnlyHint", default=None)
     """True if the tool changes nothing; false when absent."""
-    destructive_hint: bool = field(name="destructiveHint", default=True)
+    destructive_hint: bool | None = field(name="destructiveHint", default=None)
     """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
-    idempotent_hint: bool = field(name="idempotentHint", default=False)
+    idempotent_hint: bool | None = field(name="idempotentHint", default=None)
     """True if a repeated call with equal arguments changes nothing more; false when absent."""
-    open_world_hint: bool = field(name="openWorldHint", default=True)
+    open_world_hint: bool | None = field(name="openWorldHint", default=None)
     """True if the tool interacts with external systems, as a web search does; true when absent."""
 
 

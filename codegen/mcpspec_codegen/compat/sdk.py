@@ -115,7 +115,7 @@ def _convert(value: Any, find: _Find) -> Any:
         return _convert(attrgetter("root")(value), find)
     if isinstance(value, BaseModel):
         target = find(type(value))
-        return value if target is None or isinstance(value, target) else _rebuild(value, target, find)
+        return value if target is None or issubclass(type(value), target) else _rebuild(value, target, find)
     if is_object(value):
         return {key: _convert(item, find) for key, item in value.items()}
     return [_convert(item, find) for item in cast(Any, value)] if isinstance(value, (list, tuple)) else value

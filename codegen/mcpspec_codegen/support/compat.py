@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Generic, TypeVar, cast
 from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AnyUrl, BaseModel, ConfigDict, Field, TypeAdapter, model_serializer, model_validator
@@ -36,10 +36,36 @@ ParamsT = TypeVar("ParamsT")
 MethodT = TypeVar("MethodT", bound=str)
 
 
-class Model(BaseModel):
+if TYPE_CHECKING:
+    _Base = BaseModel
+else:
+
+    class _Meta(type(BaseModel)):
+        """Metaclass of classes whose instances are those of the official package, too, under the same name."""
+
+        def __instancecheck__(cls, value: object) -> bool:
+            kind = type(value)  # a dict is what validation meets most
+            return kind is not dict and (super().__instancecheck__(value) or _is_official(cls, kind))
+
+    class _Base(BaseModel, metaclass=_Meta):
+        pass
+
+
+_OFFICIAL: Final = ("mcp.types", "mcp_types")
+
+
+def _is_official(ours: type, kind: type) -> bool:
+    """Return whether a class is the one of the official package for which ours stands, or derives from it."""
+    if kind.__module__.startswith("mcpspec.") or ours.__module__ != "mcpspec.compat.types":
+        return False
+    return any(base.__name__ == ours.__name__ and base.__module__.startswith(_OFFICIAL) for base in kind.__mro__)
+
+
+class Model(_Base):
     """Base of all objects. Absent members are None or the protocol's default; undeclared members are kept.
 
-    Members have Python names. At run time, names on the wire are attributes, too, and constructors accept both.
+    Members have Python names. At run time, names on the wire are attributes, too, and constructors accept both. An
+    object of the official package is an instance of the class of the same name.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 import mcpspec.compat as compat
 from mcpspec.compat.names import ALIASES, MISSING
@@ -148,3 +149,26 @@ def test_messages_of_every_revision_decode_into_one_class() -> None:
         assert compat.to_builtins(again) == written
         assert compat.decode(compat.encode(made), kind) == again
         assert not [*lacking(value, written)]
+
+
+def test_an_object_of_the_official_package_is_an_instance_of_the_class_of_the_same_name() -> None:
+    text = mcp_types.TextContent(type="text", text="a")
+    image = mcp_types.ImageContent(type="image", data="aa", mime_type="image/png")
+    derived = type("Derived", (mcp_types.TextContent,), {"__module__": "elsewhere"})(type="text", text="a")
+    assert isinstance(text, compat.TextContent)
+    assert isinstance(derived, compat.TextContent)
+    assert isinstance(text, compat.ContentBlock)
+    assert not isinstance(image, compat.TextContent)
+    assert not isinstance(text, import_module("mcpspec.v2026_07_28.models").TextContent)
+    result = compat.CallToolResult(content=[text, image])
+    assert json.loads(compat.encode(result))["content"] == [
+        {"type": "text", "text": "a"}, {"type": "image", "data": "aa", "mimeType": "image/png"},
+    ]  # fmt: skip
+
+
+def test_a_class_of_the_same_name_that_is_neither_ours_nor_official_is_no_instance() -> None:
+    class TextContent(BaseModel):
+        text: str
+
+    assert not isinstance(TextContent(text="a"), compat.TextContent)
+    assert not isinstance({"type": "text", "text": "a"}, compat.TextContent)

@@ -420,12 +420,13 @@ def test_secrets_are_not_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture)
     run(main)
 
 
-def test_files_that_others_may_read_are_rejected(tmp_path: Path) -> None:
+@each("mode", [0o644, 0o640, 0o604, 0o620])
+def test_files_that_others_may_read_or_write_are_rejected(mode: int, tmp_path: Path) -> None:
     async def main() -> None:
         storage = auth.FileStorage(tmp_path)
         await storage.save("key", b"value")
         assert await storage.load("key") == b"value"
-        next(tmp_path.iterdir()).chmod(0o644)
+        next(tmp_path.iterdir()).chmod(mode)
         with pytest.raises(typedmcp.UsageError, match="0600"):
             await storage.load("key")
 

@@ -219,6 +219,15 @@ _CASES = [
         ],
     ),
     Case(
+        "a tagged object or null",
+        {
+            "Crab": _object({"species": _const("crab"), "legs": _INTEGER}, "legs"),
+            "Bowl": _object({"pet": {"anyOf": [_ref("Crab"), {"type": "null"}]}}),
+        },
+        accepted=[("Bowl", {"pet": {"species": "crab"}}), ("Bowl", {"pet": None})],
+        rejected=[("Bowl", {"pet": {"legs": 8}}, "pet.species"), ("Bowl", {"pet": {"species": "fish"}}, "pet.species")],
+    ),
+    Case(
         "a new inline object",
         change=_add_limits,
         accepted=[

@@ -266,3 +266,15 @@ def test_the_schemas_of_a_tool_keep_all_their_members_and_are_of_the_target(sour
         assert converted.value.output_schema == schema
         assert type(converted.value.output_schema) is structs_of(target).ToolOutputSchema
     assert [path for path in converted.lost if not path.startswith("outputSchema")] == []
+
+
+def test_members_of_the_given_metadata_replace_those_of_the_request() -> None:
+    older = mcpspec.revision("2025-06-18").structs
+    own = {"io.modelcontextprotocol/protocolVersion": "2025-06-18", "mine": 1}
+    request = older.CallToolRequest(id=1, params=older.CallToolRequestParams(name="a", meta=own))
+    given: dict[str, Any] = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    made = mcpspec.convert(request, "2026-07-28", meta=given)
+    assert dict(made.value.params.meta) == {**given, "mine": 1}

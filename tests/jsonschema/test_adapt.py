@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import json
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -11,6 +12,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 import pytest
+from annotated_types import MaxLen, MinLen
 from msgspec import Meta
 
 from tests.app.argument_strategies import validator
@@ -218,3 +220,15 @@ def test_equal_types_keep_their_own_order() -> None:
     assert schema_of(to_msgspec(second)) == {"enum": [7, "north", None]}
     assert portable_schema_of(to_msgspec(first)) == {"enum": ["north", 7, None]}
     assert portable_schema_of(to_msgspec(second)) == {"enum": [7, "north", None]}
+
+
+@each("kind, value", [(deque[int], [1, 2, 3]), (OrderedDict[str, int], {"a": 1, "b": 2, "c": 3})])
+def test_lengths_of_types_that_msgspec_does_not_know_may_be_the_bounds(kind: Any, value: Any) -> None:
+    for least, most, fits in ((3, 3, True), (0, 2, False), (4, 5, False)):
+        hint = to_msgspec(Annotated[kind, MinLen(least), MaxLen(most)])
+        try:
+            convert(value, hint)
+        except ValueConversionError:
+            assert not fits
+        else:
+            assert fits

@@ -234,7 +234,8 @@ class Careless:
     x: int
 
     def __post_init__(self) -> None:
-        raise {1: ValueError("too small"), 2: TypeError("of no use"), 3: KeyError("secret")}[self.x]
+        failures = [ValueError("too small"), TypeError("of no use"), KeyError("secret"), ValueError("a\x1b[2J")]
+        raise failures[self.x - 1]
 
 
 class CarelessModel(BaseModel):
@@ -265,6 +266,7 @@ TENTHS: Any = Annotated[Decimal, at.MultipleOf(Decimal("0.1"))]
         (list[Careless], [{"x": 1}], "x[0]: too small"),
         (Careless, {"x": 2}, "x: of no use"),
         (Careless, {"x": 3}, "x: the value was rejected"),
+        (Careless, {"x": 4}, "x: a\\u001b[2J"),
         (dict[str, Careless], {"a": {"x": 3}}, "x: the value was rejected"),
         (CarelessModel, {"x": 1}, "x.x: value error, too small"),
         (list[CarelessModel], [{"x": 3}], "x[0]: the value was rejected"),

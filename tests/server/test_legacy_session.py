@@ -69,6 +69,21 @@ def test_an_unknown_log_level_is_rejected_and_changes_nothing(revision: str) -> 
 
 
 @each_legacy
+def test_a_log_level_holds_for_requests_with_metadata_that_came_before(revision: str) -> None:
+    async def main() -> None:
+        async with served(Everything()) as client:
+            await client.open(revision)
+            counts: list[int] = []
+            for level in ("emergency", "debug"):
+                await client.result("logging/setLevel", {"level": level})
+                await client.call("log", meta={"a": 1})
+                counts.append(len(client.unread()))
+            assert counts[0] < counts[1]
+
+    run(main)
+
+
+@each_legacy
 @each("value", [3, "x", None, [], {"a": 1}], ids=repr)
 def test_reserved_keys_of_metadata_may_have_any_value(revision: str, value: object) -> None:
     async def main() -> None:

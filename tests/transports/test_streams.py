@@ -46,6 +46,21 @@ def test_small_messages_leave_a_pipe_as_it_is() -> None:
     _run(main)
 
 
+def test_a_pipe_blocks_as_before_once_the_transport_is_closed() -> None:
+    async def main() -> None:
+        pipes = os.pipe()
+        try:
+            transport = StreamTransport(*pipes)
+            assert [os.get_blocking(descriptor) for descriptor in pipes] == [False, False]
+            await transport.close()
+            assert [os.get_blocking(descriptor) for descriptor in pipes] == [True, True]
+        finally:
+            for descriptor in pipes:
+                os.close(descriptor)
+
+    asyncio.run(main())
+
+
 def test_a_full_pipe_is_enlarged_by_its_reader() -> None:
     async def main(transport: StreamTransport, source: int, sink: int) -> None:
         first_size = _pipe_size(source)

@@ -219,13 +219,21 @@ _CASES = [
         ],
     ),
     Case(
-        "a tagged object or null",
+        "a tagged object, or a value that is none",
         {
             "Crab": _object({"species": _const("crab"), "legs": _INTEGER}, "legs"),
-            "Bowl": _object({"pet": {"anyOf": [_ref("Crab"), {"type": "null"}]}}),
+            "Squid": _object({"species": _const("squid")}),
+            "Catch": _either(_ref("Crab"), _ref("Squid")),
+            "Bowl": _object({"pet": _either(_ref("Crab"), {"type": "null"}), "toy": _either(_ref("Crab"), _STRING)}),
         },
-        accepted=[("Bowl", {"pet": {"species": "crab"}}), ("Bowl", {"pet": None})],
-        rejected=[("Bowl", {"pet": {"legs": 8}}, "pet.species"), ("Bowl", {"pet": {"species": "fish"}}, "pet.species")],
+        accepted=[
+            ("Bowl", {"pet": {"species": "crab"}, "toy": "ball"}),
+            ("Bowl", {"pet": None, "toy": {"species": "crab"}}),
+        ],
+        rejected=[
+            ("Bowl", {"pet": {"legs": 8}, "toy": ""}, "pet.species"),
+            ("Bowl", {"pet": None, "toy": {"legs": 8}}, "toy.species"),
+        ],
     ),
     Case(
         "a new inline object",

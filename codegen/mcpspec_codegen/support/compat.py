@@ -40,14 +40,14 @@ if TYPE_CHECKING:
     _Base = BaseModel
 else:
 
-    class _Meta(type(BaseModel)):
+    class _RecognisingMeta(type(BaseModel)):
         """Metaclass of classes whose instances are those of the official package, too, under the same name."""
 
         def __instancecheck__(cls, value: object) -> bool:
             kind = type(value)  # a dict is what validation meets most
             return kind is not dict and (super().__instancecheck__(value) or _is_official(cls, kind))
 
-    class _Base(BaseModel, metaclass=_Meta):
+    class _Base(BaseModel, metaclass=_RecognisingMeta):
         pass
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -11,11 +13,10 @@ import pytest
 import mcpspec
 import typedmcp
 from tests.cases import each
-from typedmcp.types import CallToolResult, TextContent, Tool
+from typedmcp.types import CallToolResult, TextContent
 
 anything: Any = typedmcp.Server("guessed")
 result: Any = CallToolResult(content=[TextContent(text="a")])
-tool: Any = Tool(name="a", input_schema={"type": "object"})
 package: Any = mcpspec
 runtime: Any = typedmcp
 
@@ -39,15 +40,19 @@ runtime: Any = typedmcp
         ".run_async": (lambda: anything.run_async(), "typedmcp.serve_async(server)"),
         ".add_middleware": (lambda: anything.add_middleware(print), "server.middleware(function)"),
         "tags= of a tool": (lambda: anything.tool(tags={"a"})(print), "meta={…}"),
-        "result.isError": (lambda: result.isError, "'is_error'"),
-        "result.structuredContent": (lambda: result.structuredContent, "'structured_content'"),
         "result.data": (lambda: result.data, "`structured_content`"),
-        "tool.inputSchema": (lambda: tool.inputSchema, "'input_schema'"),
     }.values(),
 )
 def test_an_error_about_a_name_that_people_expect_says_what_to_use(guess: Callable[[], object], meant: str) -> None:
     with pytest.raises((AttributeError, typedmcp.UsageError), match=re.escape(meant)):
         guess()
+
+
+@each("guess, meant", [("isError", "is_error"), ("structuredContent", "structured_content")])
+def test_python_suggests_the_attribute_for_a_name_on_the_wire(guess: str, meant: str) -> None:
+    code = f"from typedmcp.types import CallToolResult; CallToolResult(content=[]).{guess}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert f"Did you mean: '{meant}'?" in done.stderr
 
 
 def test_an_attribute_that_nobody_guesses_has_the_usual_error() -> None:

@@ -23,6 +23,7 @@ from bench.plan import Measure, Plan, log, measure_restarting
 from bench.results import Table
 from bench.suites.processes import (
     CONTENDERS,
+    EXACT,
     LEGACY,
     MODERN,
     NODE_WARM_UP_CALLS,
@@ -88,6 +89,7 @@ def list_servers(plan: Plan, revision: str, kind: str) -> Iterator[Contender]:
         FLOOR, make_uvicorn_command(FOLDER, f"bare_asgi:{kind}"), "the floor: no protocol, a constant response"
     )
     yield Contender(OURS, make_uvicorn_command(FOLDER, f"typedmcp_handler:{kind}"))
+    yield Contender(EXACT, make_uvicorn_command(FOLDER, f"typedmcp_handler:exact_{kind}"), "results of the exact types")
     note = "with an access token in each request, which has been verified before"
     yield Contender(VERIFIED, make_uvicorn_command(FOLDER, f"typedmcp_verified:{kind}"), note)
     yield Contender(OFFICIAL, make_uvicorn_command(FOLDER, f"official_lowlevel:{kind}"))

@@ -25,6 +25,7 @@ from tests.interop import install
 
 __all__ = [
     "CONTENDERS",
+    "EXACT",
     "JAVA_MAX_WARM_UP_SECONDS",
     "LEGACY",
     "MODERN",
@@ -59,6 +60,8 @@ PROGRAMS = {"go": "official Go", "java": "official Java", "rust": "official Rust
 
 CONTENDERS = Path(__file__).parents[1] / "contenders"
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
+EXACT = "typedmcp, exact results"
+"""A handler whose results are of the exact types."""
 OFFICIAL, OFFICIAL_CLIENT = "official Python, low level", "official Python"
 """The references for servers and for clients."""
 TEXT = "x" * 20

@@ -14,6 +14,7 @@ from bench.plan import Measure, Plan, log, measure_restarting
 from bench.results import Table
 from bench.suites.processes import (
     CONTENDERS,
+    EXACT,
     LEGACY,
     MODERN,
     NODE_WARM_UP_CALLS,
@@ -71,6 +72,7 @@ def list_servers(plan: Plan, revision: str) -> Iterator[Contender]:
         FLOOR, make_python_command(folder / "blocking_loop.py", revision), "the floor: no server, no checks"
     )
     yield Contender("typedmcp", make_python_command(folder / "typedmcp_handler.py"))
+    yield Contender(EXACT, make_python_command(folder / "typedmcp_handler.py", "--exact"), "results of the exact types")
     yield Contender(
         "typedmcp, Server", make_python_command(folder / "typedmcp_server.py"), "tools from functions, by decorators"
     )

@@ -1,12 +1,17 @@
 """The handler of typedmcp's contenders. It responds with JSON, or with a stream if there is progress."""
 
+from typing import Any
+
 import typedmcp
-from typedmcp.dialect import handlers, structs
+from typedmcp.dialect import exact, handlers, structs
 
 TOOLS = [structs.Tool(name=name, input_schema={"type": "object"}) for name in ("echo", "report")]
 
 
 class HttpEchoHandler(handlers.ServerStub[typedmcp.Context]):
+    types: Any = structs
+    """The module with the types of results."""
+
     async def list_tools(self, params: object, ctx: typedmcp.Context) -> structs.ListToolsResult:
         return structs.ListToolsResult(tools=TOOLS, result_type="complete", ttl_ms=0, cache_scope="private")
 
@@ -14,4 +19,8 @@ class HttpEchoHandler(handlers.ServerStub[typedmcp.Context]):
         if params.name == "report":
             await ctx.progress(1)
         text = params.arguments["text"] if params.arguments else ""
-        return structs.CallToolResult(content=[structs.TextContent(text=text)], result_type="complete")
+        return self.types.CallToolResult(content=[self.types.TextContent(text=text)], result_type="complete")
+
+
+class ExactHttpEchoHandler(HttpEchoHandler):
+    types = exact

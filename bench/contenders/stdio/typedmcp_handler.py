@@ -1,4 +1,7 @@
-"""A handler of typedmcp over stdio. `--asyncio` disables uvloop; `--telemetry=sampled` observes it."""
+"""A handler of typedmcp over stdio. `--asyncio` disables uvloop; `--telemetry=sampled` observes it.
+
+With `--exact`, its results are of the exact types.
+"""
 
 import asyncio
 import sys
@@ -8,11 +11,12 @@ if "--asyncio" in sys.argv:
     sys.modules["uvloop"] = None  # type: ignore[assignment]  # as if it were not installed
 
 import typedmcp
-from typedmcp.dialect import handlers, structs
+from typedmcp.dialect import exact, handlers, structs
 
 sys.path.append(str(Path(__file__).parents[1]))  # it runs as a script
 from observed import telemetry_options
 
+types = exact if "--exact" in sys.argv else structs
 TOOLS = [structs.Tool(name=name, input_schema={"type": "object"}) for name in ("echo", "large", "wait")]
 
 
@@ -25,7 +29,7 @@ class StdioEchoHandler(handlers.ServerStub[typedmcp.Context]):
         if params.name == "wait":
             await asyncio.Event().wait()
         text = arguments["text"] if params.name == "echo" else "x" * arguments["size"]
-        return structs.CallToolResult(content=[structs.TextContent(text=text)], result_type="complete")
+        return types.CallToolResult(content=[types.TextContent(text=text)], result_type="complete")
 
 
 typedmcp.serve(StdioEchoHandler(), name="echo", version="1", **telemetry_options())

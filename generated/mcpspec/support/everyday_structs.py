@@ -43,20 +43,25 @@ __all__ = [
 T = TypeVar("T")
 
 
+class _Data:
+    """Raise an error about `data`, which results have in another library, and say where that is here.
+
+    A member `data` hides it. For names on the wire, such as `isError`, Python itself suggests the attribute: a method
+    `__getattr__` could say more, and would slow down every attribute of every object.
+    """
+
+    def __get__(self, value: object, owner: type) -> Any:
+        meant = "; a result has `content` and `structured_content`"
+        fields = getattr(owner, "__struct_fields__", ())
+        text = f"{owner.__name__!r} object has no attribute 'data'{meant if 'structured_content' in fields else ''}"
+        raise AttributeError(text, name="data", obj=value)
+
+
 class Struct(exact.Struct, kw_only=True, omit_defaults=True):
     """Base of all objects. Absent members are None or the protocol's default, and are not encoded."""
 
     if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Raise `AttributeError`, with the attribute for the name of a member on the wire."""
-            attribute = exact.attributes_of(type(self)).get(name) if not name.startswith("__") else None
-            meant = f"; it is called {attribute!r} here" if attribute is not None else ""
-            if name == "data" and "structured_content" in self.__struct_fields__:
-                meant = "; a result has `content` and `structured_content`"
-            raise AttributeError(
-                f"{type(self).__name__!r} object has no attribute {name!r}{meant}", name=name, obj=self
-            )
+        data = _Data()
 
 
 if TYPE_CHECKING:

@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from typedmcp.errors import UsageError
 from typedmcp.protocol.option_checks import unknown_option
 
-__all__ = ["ATTRIBUTES", "OPTIONS", "reject_options"]
+__all__ = ["ATTRIBUTES", "OPTIONS", "GuessedAttribute", "reject_options"]
+
+
+class GuessedAttribute:
+    """Raise an error about an attribute that other libraries have, and say what to use.
+
+    A method `__getattr__` would slow down every attribute of the class.
+    """
+
+    def __init__(self, meant: str) -> None:
+        self._meant = meant
+        self._name = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, value: object, owner: type) -> Any:
+        text = f"{owner.__name__!r} object has no attribute {self._name!r}; {self._meant}"
+        raise AttributeError(text, name=self._name, obj=value)
+
 
 _ASGI = "use typedmcp.asgi(server)"
 _SERVE = "use await typedmcp.serve_async(server), or server.run()"
 
-ATTRIBUTES: Final[Mapping[str, str]] = {
+_ATTRIBUTES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("http_app", "streamable_http_app", "sse_app"), _ASGI),
     **dict.fromkeys(("run_async", "run_stdio_async", "run_http_async", "run_streamable_http_async"), _SERVE),
     "add_middleware": "use server.middleware(function), also as a decorator",
@@ -21,6 +40,7 @@ ATTRIBUTES: Final[Mapping[str, str]] = {
     "custom_route": f"{_ASGI} in an application with routes, such as Starlette's",
     "settings": "the options are those of server.run and typedmcp.asgi",
 }
+ATTRIBUTES: Final = {name: GuessedAttribute(meant) for name, meant in _ATTRIBUTES.items()}
 """Attributes of servers."""
 
 OPTIONS: Final[Mapping[str, str]] = {

@@ -99,12 +99,6 @@ class Server:
                 reject_options(options, ("name", *Server.__init__.__kwdefaults__), " of Server")
             return super().__new__(cls)
 
-        def __getattr__(self, name: str) -> Any:
-            meant = f"; {ATTRIBUTES[name]}" if name in ATTRIBUTES else ""
-            raise AttributeError(
-                f"{type(self).__name__!r} object has no attribute {name!r}{meant}", name=name, obj=self
-            )
-
     def __init__(
         self,
         name: str = "server",
@@ -165,6 +159,7 @@ class Server:
 
     if not TYPE_CHECKING:
         __new__.__wrapped__ = __init__  # for `help` and `inspect.signature`
+        locals().update(ATTRIBUTES)
 
     def _declare_extensions(self, given: Sequence[Extension | OfferedExtension]) -> None:
         from typedmcp.server.extension_setup import declare_extensions, offered  # few servers have extensions

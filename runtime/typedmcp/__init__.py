@@ -152,7 +152,7 @@ def __getattr__(name: str) -> object:
 
 def _find_type(name: str) -> str | None:
     """Return where a type of the protocol is, for an error."""
-    is_type = name[:1].isupper() and name in import_module("typedmcp.types").__all__
+    is_type = name[:1].isupper() and hasattr(import_module("typedmcp.types"), name)
     return f"it is a type of the protocol: from typedmcp.types import {name}" if is_type else None
 
 

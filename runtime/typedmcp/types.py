@@ -4,4 +4,3 @@ They are what handlers, `Server`, `Client` and callbacks take and return.
 """
 
 from typedmcp.dialect.structs import *  # noqa: F403
-from typedmcp.dialect.structs import __all__ as __all__

@@ -278,3 +278,9 @@ def test_members_of_the_given_metadata_replace_those_of_the_request() -> None:
     }
     made = mcpspec.convert(request, "2026-07-28", meta=given)
     assert dict(made.value.params.meta) == {**given, "mine": 1}
+
+
+@each("value", [mcpspec.v2026_07_28.structs.Tool, mcpspec.v2026_07_28.models.Tool, 1, None], ids=repr)
+def test_what_is_no_value_of_a_revision_is_a_type_error(value: Any) -> None:
+    with pytest.raises(TypeError, match="expected a value of a type of mcpspec"):
+        mcpspec.convert(value, "2025-06-18")

@@ -52,11 +52,12 @@ else:
 
 
 _OFFICIAL: Final = ("mcp.types", "mcp_types")
+_OURS: Final = ("mcpspec.compat.types", "mcpspec.support.compat")
 
 
 def _is_official(ours: type, kind: type) -> bool:
     """Return whether a class is the one of the official package for which ours stands, or derives from it."""
-    if kind.__module__.startswith("mcpspec.") or ours.__module__ != "mcpspec.compat.types":
+    if kind.__module__.startswith("mcpspec.") or ours.__module__ not in _OURS:
         return False
     return any(base.__name__ == ours.__name__ and base.__module__.startswith(_OFFICIAL) for base in kind.__mro__)
 

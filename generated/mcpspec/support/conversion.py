@@ -166,7 +166,7 @@ class _Place(NamedTuple):
         if (root, package) == ("mcpspec", "compat"):
             text = f"{kind.__name__} of mcpspec.compat is of no revision; decode it as a type of the revision first"
             raise TypeError(text)
-        if root != "mcpspec" or package == "ext" or not face[0]:
+        if root != "mcpspec" or package in ("ext", "support") or not face[0]:
             raise TypeError(f"expected a value of a type of mcpspec, got {kind.__name__}")
         return cls(package, ".".join(filter(None, face)))
 

@@ -1,4 +1,3 @@
 """The types, as msgspec Structs of the dialect."""
 
 from mcpspec.v2026_07_28.structs import *
-from mcpspec.v2026_07_28.structs import __all__ as __all__

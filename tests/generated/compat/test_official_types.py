@@ -159,6 +159,8 @@ def test_an_object_of_the_official_package_is_an_instance_of_the_class_of_the_sa
     assert isinstance(derived, compat.TextContent)
     assert isinstance(text, compat.ContentBlock)
     assert not isinstance(image, compat.TextContent)
+    assert isinstance(mcp_types.PaginatedRequestParams(cursor="a"), compat.PaginatedRequestParams)
+    assert isinstance(mcp_types.ListToolsRequest(), compat.Request)
     assert not isinstance(text, import_module("mcpspec.v2026_07_28.models").TextContent)
     result = compat.CallToolResult(content=[text, image])
     assert json.loads(compat.encode(result))["content"] == [

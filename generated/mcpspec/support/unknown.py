@@ -45,7 +45,7 @@ class Kept(Generic[T]):
 
 
 def decode_keeping(buf: bytes | bytearray | memoryview | str, type: TypeForm[T]) -> Kept[T]:
-    """Decode JSON text as an type of `structs`, and keep the members that the type does not declare.
+    """Decode JSON text as a type of `structs`, and keep the members that the type does not declare.
 
     A gateway changes `value` and passes on `encode()`. Raises `DecodeError` if the text does not fit the type.
     """
@@ -55,7 +55,7 @@ def decode_keeping(buf: bytes | bytearray | memoryview | str, type: TypeForm[T])
 
 
 def unknown_members(buf: bytes | bytearray | memoryview | str, type: TypeForm[Any]) -> list[str]:
-    """Return the paths of the members that an type of `structs` does not declare, and decoding drops.
+    """Return the paths of the members that a type of `structs` does not declare, and decoding drops.
 
     A path is like one of `DecodeError`, such as `tools[0].color`. The members of open objects, such as `_meta` and JSON
     Schemas, are kept, and so they are not listed. Raises `DecodeError` if the text does not fit the type.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from mcpspec.support.error_text import format_value
+from mcpspec.support.methods import Method
 from mcpspec.support.objects import is_object
 from mcpspec.support.structs import to_builtins
 from typedmcp import dialect
@@ -123,7 +124,7 @@ class IncomingMessageHandler:
         try:
             known = dialect.methods.SERVER_NOTIFICATIONS.get(method)
             if known is not None:
-                params = self._without_nulls(params, known.exact.params, method, None)
+                params = self._without_nulls(params, known, method, None)
             self._handle_notification(method, params, call)
         except ValueError as error:  # such as `DecodeError`
             self.report(Diagnostic(DiagnosticKind.REJECTED_NOTIFICATION, str(error), method, error=error))
@@ -182,12 +183,12 @@ class IncomingMessageHandler:
         self._call_back(callback, types_of(record).decode(params, record.params), len(params))
         return True
 
-    def _without_nulls(self, params: bytes, kind: Any, method: str, id: RequestId | None) -> bytes:
+    def _without_nulls(self, params: bytes, record: Method[Any, Any], method: str, id: RequestId | None) -> bytes:
         """Return parameters without members that are null instead of absent, and report those."""
         if self.is_strict or b"null" not in params:
             return params
         plain: Any = msgspec.json.decode(params)
-        nulls = remove_nulls(plain, kind)
+        nulls = remove_nulls(plain, record.exact.params)
         if not nulls:
             return params
         self.report(nulls_diagnostic(nulls, method, id))
@@ -303,7 +304,7 @@ class IncomingMessageHandler:
         try:
             known = methods_of(revision).SERVER_REQUESTS.get(method)
             if known is not None:
-                params = self._without_nulls(params, known.exact.params, method, id)
+                params = self._without_nulls(params, known, method, id)
             result = await self._callbacks.answer_legacy(method, params, revision)
             session.respond(id, _with_task(result, params) if FEATURES[revision].has_tasks else result)
         except Exception as error:

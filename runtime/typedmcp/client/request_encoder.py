@@ -107,7 +107,7 @@ def is_of_mcpspec(record: Method[Any, Any]) -> bool:
         return False
     name = "methods" if types == "structs" else f"{types}_methods"
     known = import_module(f"{package.removesuffix('.exact')}.{name}").METHODS.get(record.name)
-    return known is not None and record in (known, known.exact)
+    return known is record or (known is not None and package.endswith(".exact") and known.exact is record)
 
 
 def types_of(record: Method[Any, Any]) -> Any:

@@ -723,6 +723,20 @@ def test_a_message_is_a_request_notification_response_or_error(
     assert again(types, message, types.JSONRPCMessage) == message
 
 
+@each("id", [None, 1.5, True, {}, []], ids=str)
+@each("version", mcpspec.VERSIONS)
+def test_a_request_with_a_wrong_id_is_no_notification(version: str, id: object, backend: str) -> None:
+    types = revision(version, backend)
+    error = refusal(types, raw({"jsonrpc": "2.0", "id": id, "method": "x"}), types.JSONRPCMessage)
+    assert (error.path, error.reason.partition(",")[0]) == ("id", "expected string or integer")
+
+
+def test_a_request_with_a_wrong_id_in_a_batch_is_no_notification(backend: str) -> None:
+    types = revision("2025-03-26", backend)
+    batch = [{"jsonrpc": "2.0", "method": "x"}, {"jsonrpc": "2.0", "id": None, "method": "x"}]
+    assert refusal(types, raw(batch), types.JSONRPCMessage).path == "[1].id"
+
+
 def test_2025_03_26_has_batches(backend: str) -> None:
     types = revision("2025-03-26", backend)
     batch = [{"jsonrpc": "2.0", "method": "x"}, {"jsonrpc": "2.0", "id": 1, "method": "x"}]

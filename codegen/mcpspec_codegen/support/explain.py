@@ -169,6 +169,7 @@ def _union_fault(value: Any, options: list[Any], path: Path, types: TypeAccess) 
     options = _select_by_constant(value, options, types)
     if len(options) == 1:
         return _fault(value, options[0], path, types)
+    options = _without_notifications(value, options, types)
     faults = [_fault(value, option, path, types) for option in options]
     if any(fault is None for fault in faults):
         return None
@@ -193,6 +194,13 @@ def _select_by_constant(value: Any, options: list[Any], types: TypeAccess) -> li
         if len(meant) < 2:  # the claimed type; or none, and then this member is the first fault
             return meant or options
     return options
+
+
+def _without_notifications(value: Any, options: list[Any], types: TypeAccess) -> list[Any]:
+    """Return the types of a union without those that a value with an `id` cannot be."""
+    if not is_object(value) or "id" not in value:
+        return options
+    return [o for o in options if (shape := types.shape(o)) is None or not shape.is_notification] or options
 
 
 def _common_constants(objects: list[Shape]) -> list[str]:

@@ -12,6 +12,7 @@ from pydantic import VERSION, BaseModel, ConfigDict, TypeAdapter, ValidationErro
 from pydantic_core import MISSING, PydanticSerializationError, core_schema, from_json, to_json, to_jsonable_python
 from typing_extensions import TypeAliasType
 
+from mcpspec.support.error_text import KINDS
 from mcpspec.support.errors import DecodeError
 from mcpspec.support.explain import TypeAccess, decode_error, explain
 from mcpspec.support.objects import (
@@ -209,19 +210,20 @@ class _Untagged:
         @cache
         def options() -> tuple[UnionOptions[Any], bool]:
             found = spread_union(source)
-            return UnionOptions(found, _shape), all(_shape(option) is not None for option in found)
+            others = [option for option in found if _shape(option) is None]
+            return UnionOptions(found, _shape), not any(_may_be_object(option) for option in others)
 
         def choose(value: Any, union: Callable[[Any], Any]) -> Any:
             if not is_object(value):
                 return union(value)
-            objects, are_all = options()
+            objects, are_complete = options()
             error: ValidationError | None = None
             for option in objects.rank(value):
                 try:
                     return option.__pydantic_validator__.validate_python(value)
                 except ValidationError as caught:
                     error = error or caught
-            if are_all and error is not None:
+            if are_complete and error is not None:
                 raise error  # `union` would try all members again, at every level of nested unions
             return union(value)
 
@@ -229,6 +231,10 @@ class _Untagged:
 
 
 untagged: Final = _Untagged()
+
+
+def _may_be_object(option: Any) -> bool:
+    return not {*classes_of(option)} <= {*KINDS} - {dict}
 
 
 class UnionMeta(type):

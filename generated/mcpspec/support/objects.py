@@ -75,6 +75,12 @@ class Shape:
         return sorted(self.members, key=lambda member: member.wire)
 
     @cached_property
+    def is_notification(self) -> bool:
+        """True for messages that have no `id`."""
+        wires = {member.wire for member in self.members}
+        return {"jsonrpc", "method"} <= wires and "id" not in wires
+
+    @cached_property
     def literals(self) -> dict[str, tuple[Any, ...]]:
         """The members that allow only certain values: name → values."""
         return {m.wire: get_args(m.hint) for m in self.members if get_origin(m.hint) is Literal}
@@ -172,7 +178,12 @@ class UnionOptions(Generic[T]):
         return possible or [kind for kind, _ in ordered]
 
     def _contradicts(self, value: Mapping[str, Any], shape: Shape) -> bool:
-        """Return whether a member has a value that a type rejects, or lacks a required member. Null is ignored."""
+        """Return whether a member has a value that a type rejects, or lacks a required member. Null is ignored.
+
+        What has an `id` is no notification, whatever its `id` is: JSON-RPC says so, and the schemas do not.
+        """
+        if shape.is_notification and "id" in value:
+            return True
         for wire, allowed in shape.literals.items():
             if (found := value.get(wire)) is not None and found not in allowed:
                 return True

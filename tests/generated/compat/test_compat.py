@@ -140,6 +140,12 @@ def test_a_union_rejects_what_is_no_member(name: str) -> None:
         getattr(types, name)(1)
 
 
+@each("id", [None, 1.5, [], {}])
+def test_a_request_with_a_wrong_id_is_no_notification(id: object) -> None:
+    with pytest.raises(types.DecodeError, match=r"^id: "):
+        types.from_builtins({"jsonrpc": "2.0", "id": id, "method": "x"}, types.JSONRPCMessage)
+
+
 def test_classes_derive_from_each_other_as_in_the_official_package() -> None:
     assert issubclass(types.ListToolsResult, types.PaginatedResult)
     assert issubclass(types.ListToolsResult, types.CacheableResult)

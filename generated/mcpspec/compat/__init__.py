@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mcpspec.compat.types import *
     from mcpspec.compat.types import __all__ as __all__
+
+    from . import names as names
+    from . import sdk as sdk
 else:
     from mcpspec.support.lazy import lazy_names
 
-    __getattr__, __dir__ = lazy_names("mcpspec.compat.types")
+    __getattr__, __dir__ = lazy_names(__name__, ["names", "sdk"])

@@ -38,16 +38,26 @@ def _find_types(package: str, name: str, modules: Sequence[str]) -> str:
     return f"; the types are in {place}.structs (msgspec) and {place}.models (Pydantic)"
 
 
-def lazy_names(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return a `__getattr__` that takes the names of a module, which it imports on first use, and a `__dir__`."""
+def lazy_names(package: str, modules: Sequence[str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return a `__getattr__` that takes the names of a package from its module `types`, and a `__dir__`.
+
+    The modules are attributes, too. All are imported on first use. The module `names` knows why a name is missing.
+    """
 
     def __getattr__(name: str) -> Any:
+        if name in modules:
+            return _import(f"{package}.{name}")
+        text = f"module {package!r} has no attribute {name!r}"
         if name.startswith("__") and name != "__all__":  # asked for by the import system
-            raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        return getattr(_import(module), name)
+            raise AttributeError(text)
+        try:
+            return getattr(_import(f"{package}.types"), name)
+        except AttributeError as error:
+            reason = _import(f"{package}.names").MISSING.get(name)
+            raise AttributeError(text if reason is None else f"{text}: {reason}") from error
 
     def __dir__() -> list[str]:
-        return sorted(_import(module).__all__)
+        return sorted({*modules, *_import(f"{package}.types").__all__})
 
     return __getattr__, __dir__
 

@@ -40,6 +40,15 @@ def test_a_member_that_does_not_exist_is_an_attribute_error() -> None:
         _ = types.Tool(name="a", input_schema={}).inputSchemas
 
 
+def test_a_name_of_the_official_package_that_is_missing_is_an_error_with_the_reason() -> None:
+    for name, reason in compat.names.MISSING.items():
+        with pytest.raises(AttributeError) as caught:
+            getattr(types, name)
+        assert str(caught.value) == f"module 'mcpspec.compat' has no attribute {name!r}: {reason}"
+    with pytest.raises(AttributeError, match=r"^module 'mcpspec.compat' has no attribute 'Nonsense'$"):
+        getattr(types, "Nonsense")  # noqa: B009  # checkers know that it is missing
+
+
 def test_a_copy_takes_members_by_either_name() -> None:
     result = types.CallToolResult(content=[])
     for update in ({"isError": True}, {"is_error": True}):

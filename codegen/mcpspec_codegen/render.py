@@ -219,8 +219,8 @@ def _package(title: str, modules: list[str], command: str = "make generate", not
 
 
 def root(sources: list[Source]) -> str:
-    """Render the `__init__.py` of `mcpspec`: the revisions, and the packages in it."""
-    modules = dict.fromkeys(source.package.partition("/")[0] for source in sources)
+    """Render the `__init__.py` of `mcpspec`: the revisions, and the packages and modules in it."""
+    modules = dict.fromkeys([*(source.package.partition("/")[0] for source in sources), "compat", "features"])
     has_draft = any(source.is_draft for source in sources)
     return _render("root.py.jinja2", versions=_revisions(sources), modules=list(modules), has_draft=has_draft)
 

@@ -17,7 +17,9 @@ from mcpspec.support.lazy import lazy_modules, load_revision
 if TYPE_CHECKING:
     from mcpspec.support.conversion import Converted
 
+    from . import compat as compat
     from . import ext as ext
+    from . import features as features
     from . import v2024_11_05 as v2024_11_05
     from . import v2025_03_26 as v2025_03_26
     from . import v2025_06_18 as v2025_06_18
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
     from . import v2026_07_28 as v2026_07_28
 else:
     __getattr__, __dir__ = lazy_modules(
-        __name__, globals(), ["v2024_11_05", "v2025_03_26", "v2025_06_18", "v2025_11_25", "v2026_07_28", "ext"]
+        __name__,
+        globals(),
+        ["v2024_11_05", "v2025_03_26", "v2025_06_18", "v2025_11_25", "v2026_07_28", "ext", "compat", "features"],
     )
 
 VERSIONS: Final = (

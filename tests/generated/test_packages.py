@@ -169,7 +169,7 @@ def test_an_unknown_attribute_is_an_error_that_names_it(package: str, name: str)
 
 def test_a_package_lists_its_modules_before_they_are_loaded() -> None:
     packages = {
-        "mcpspec": {"v2024_11_05", "v2026_07_28", "ext"},
+        "mcpspec": {"v2024_11_05", "v2026_07_28", "ext", "compat", "features"},
         "mcpspec.ext": {"apps", "tasks"},
         "mcpspec.v2026_07_28": {"structs", "models", "methods", "handlers", "exact"},
     }
@@ -180,6 +180,16 @@ def test_a_package_lists_its_modules_before_they_are_loaded() -> None:
 
 def test_an_extension_is_reached_by_attributes() -> None:
     assert "mcpspec.ext.tasks.exact.structs" in loaded_after("import mcpspec; mcpspec.ext.tasks.exact.structs.Task")
+
+
+def test_features_and_compat_are_reached_by_attributes() -> None:
+    codes = [
+        "import mcpspec; assert mcpspec.features.FEATURES[mcpspec.LATEST]",
+        "import mcpspec; assert mcpspec.compat.names.MISSING and mcpspec.compat.sdk.install",
+    ]
+    features, compat = loaded_after_each(*codes)
+    assert of_package(features, "msgspec", "pydantic", *PACKAGES.values()) == set()
+    assert "mcpspec.compat.sdk" in compat
 
 
 # Names in the modules

@@ -12,6 +12,8 @@ import pytest
 
 import mcpspec
 import typedmcp
+from mcpspec.v2026_07_28 import structs
+from mcpspec.v2026_07_28.exact import structs as exact
 from tests.cases import each
 from typedmcp.types import CallToolResult, TextContent
 
@@ -29,6 +31,13 @@ runtime: Any = typedmcp
         "mcpspec.types": (lambda: package.types, "mcpspec.v2026_07_28.structs"),
         "mcpspec.v2026_07_28.Tool": (lambda: package.v2026_07_28.Tool, "mcpspec.v2026_07_28.structs"),
         "mcpspec.v2026_07_28.exact.Tool": (lambda: package.v2026_07_28.exact.Tool, "mcpspec.v2026_07_28.exact.structs"),
+        "structs.PingRequest": (lambda: package.v2026_07_28.structs.PingRequest, "2025-06-18, 2025-11-25"),
+        "models.PingRequest": (lambda: package.v2026_07_28.models.PingRequest, "that have it: 2024-11-05, 2025-03-26"),
+        "exact.structs.PingRequest": (lambda: package.v2026_07_28.exact.structs.PingRequest, "2025-11-25"),
+        "methods.PING": (lambda: package.v2026_07_28.methods.PING, "2025-11-25"),
+        "structs.JSONRPCError": (lambda: package.v2026_07_28.structs.JSONRPCError, "2025-06-18"),
+        "older.DiscoverRequest": (lambda: package.v2025_06_18.structs.DiscoverRequest, "have it: 2026-07-28"),
+        "typedmcp.types.PingRequest": (lambda: runtime.types.PingRequest, "2025-11-25"),
         "typedmcp.TextContent": (lambda: runtime.TextContent, "from typedmcp.types import TextContent"),
         "typedmcp.Tool": (lambda: runtime.Tool, "from typedmcp.types import Tool"),
         "typedmcp.FastMCP": (lambda: runtime.FastMCP, "Server"),
@@ -55,8 +64,28 @@ def test_python_suggests_the_attribute_for_a_name_on_the_wire(guess: str, meant:
     assert f"Did you mean: '{meant}'?" in done.stderr
 
 
+@each(
+    "make, guess, meant",
+    [
+        (structs.CallToolResult, {"isError": True, "content": []}, "'isError'; did you mean 'is_error'?"),
+        (structs.ImageContent, {"type": "image", "data": "", "mimeType": "a/b"}, "did you mean 'mime_type'?"),
+        (exact.CallToolResult, {"isError": True, "content": []}, "'isError'; did you mean 'is_error'?"),
+        (structs.ImageContent, {"data": "", "mime": "a/b"}, "Unexpected keyword argument 'mime'"),
+    ],
+)
+def test_a_constructor_names_the_attribute_for_a_name_on_the_wire(make: Any, guess: dict[str, Any], meant: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(meant)):
+        make(**guess)
+
+
+def test_a_look_for_a_name_that_may_be_missing_loads_no_other_revision() -> None:
+    code = "import sys; from mcpspec.v2026_07_28 import structs; assert not hasattr(structs, 'PingRequest')"
+    check = "assert not any('v2025' in name for name in sys.modules)"
+    subprocess.run([sys.executable, "-c", f"{code}; {check}"], check=True)
+
+
 def test_an_attribute_that_nobody_guesses_has_the_usual_error() -> None:
-    for value in (anything, result, package, runtime):
+    for value in (anything, result, package, runtime, structs, package.v2026_07_28.models, package.ext.tasks.structs):
         with pytest.raises(AttributeError, match=r"has no attribute 'xyz'$"):
             _ = value.xyz
 

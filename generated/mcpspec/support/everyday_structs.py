@@ -85,11 +85,11 @@ else:
         def __call__(cls, *args: Any, **members: Any) -> Any:
             try:
                 return _construct(cls, *args, **(cls.__constants__ | members))
-            except TypeError:
+            except TypeError as error:
                 given = _as_attributes(cls, members)
                 if given is members:
-                    raise
-            return _construct(cls, *args, **(cls.__constants__ | given))
+                    raise exact.name_attributes(cls, members, error) from None
+            return cls(*args, **given)
 
     class ConstantStruct(Struct, kw_only=True, metaclass=_EverydayMeta):
         """Base of objects with members that constructors fill in."""

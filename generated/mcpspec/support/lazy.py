@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from types import ModuleType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
-__all__ = ["check_version", "exact_type", "lazy_modules", "lazy_names", "load_revision"]
+__all__ = [
+    "UnknownNameError", "check_version", "exact_type", "lazy_modules", "lazy_names", "load_revision", "unknown_names",
+]  # fmt: skip
 
 
 def lazy_modules(
@@ -60,6 +62,43 @@ def lazy_names(package: str, modules: Sequence[str]) -> tuple[Callable[[str], An
         return sorted({*modules, *_import(f"{package}.types").__all__})
 
     return __getattr__, __dir__
+
+
+class UnknownNameError(AttributeError):
+    """A module of a revision lacks a name.
+
+    The text says which revisions have it. It is made when it is shown, since that imports all revisions: `getattr` with
+    a default, and `hasattr`, do not.
+    """
+
+    def __init__(self, module: str, wanted: str) -> None:
+        super().__init__(module, wanted)
+
+    def __str__(self) -> str:
+        module, wanted = self.args
+        text = f"module {module!r} has no attribute {wanted!r}"
+        found = [] if wanted.startswith("_") else [*_find_versions(module, wanted)]
+        return f"{text}; revisions that have it: {', '.join(found)}" if found else text
+
+
+def unknown_names(module: str) -> Callable[[str], Any]:
+    """Return a `__getattr__` that raises an error about every name, for a module that has all its names."""
+
+    def __getattr__(name: str) -> Any:
+        raise UnknownNameError(module, name)
+
+    return __getattr__
+
+
+def _find_versions(module: str, wanted: str) -> Iterator[str]:
+    """Yield the revisions whose module of the same kind has a name."""
+    root, package, *face = module.split(".")
+    versions = import_module("mcpspec").VERSIONS
+    packages = {version: f"v{version.replace('-', '_')}" for version in versions}
+    if root == "mcpspec" and package in (*packages.values(), "draft"):
+        for version, name in packages.items():
+            if wanted in import_module(".".join([root, name, *face])).__all__:
+                yield version
 
 
 def _import(name: str) -> ModuleType:

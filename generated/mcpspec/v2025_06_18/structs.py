@@ -1501,6 +1501,11 @@ class UnsubscribeRequestParams(Struct, kw_only=True):
     """URI of the resource to watch no longer."""
 
 
+if not TYPE_CHECKING:
+    from mcpspec.support.lazy import unknown_names
+
+    __getattr__ = unknown_names(__name__)
+
 __all__ = [
     "Annotations", "AudioContent", "BaseMetadata", "BlobResourceContents", "BooleanSchema", "CallToolRequest",
     "CallToolRequestParams", "CallToolResult", "CancelledNotification", "CancelledNotificationParams",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType, NoneType
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from mcpspec.support.methods import Kind, Method, Sender
 
@@ -244,6 +244,11 @@ SERVER_NOTIFICATIONS: Final[Mapping[str, AnyMethod]] = MappingProxyType(
     }
 )
 """Notifications that the server may send, by name on the wire."""
+
+if not TYPE_CHECKING:
+    from mcpspec.support.lazy import unknown_names
+
+    __getattr__ = unknown_names(__name__)
 
 __all__ = [
     "AnyMethod", "CLIENT_NOTIFICATIONS", "CLIENT_REQUESTS", "COMPLETION_COMPLETE", "ELICITATION_CREATE",

@@ -2065,6 +2065,11 @@ else:
     )
 """Form field for one choice from a fixed list."""
 
+if not TYPE_CHECKING:
+    from mcpspec.support.lazy import unknown_names
+
+    __getattr__ = unknown_names(__name__)
+
 __all__ = [
     "Annotations", "AudioContent", "BaseMetadata", "BlobResourceContents", "BooleanSchema", "CacheableResult",
     "CallToolRequest", "CallToolRequestParams", "CallToolResult", "CallToolResultResponse",

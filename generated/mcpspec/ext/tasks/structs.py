@@ -1302,6 +1302,11 @@ class WorkingTask(ConstantStruct, kw_only=True, tag_field="status", tag="working
 DetailedTask: TypeAlias = WorkingTask | InputRequiredTask | CompletedTask | FailedTask | CancelledTask
 """Task in any state, with the fields particular to that state."""
 
+if not TYPE_CHECKING:
+    from mcpspec.support.lazy import unknown_names
+
+    __getattr__ = unknown_names(__name__)
+
 __all__ = [
     "Annotations", "AudioContent", "BlobResourceContents", "BooleanSchema", "CancelledTask", "CancelTaskRequest",
     "CancelTaskRequestParams", "CancelTaskResult", "CompletedTask", "ContentBlock", "CreateMessageRequest",

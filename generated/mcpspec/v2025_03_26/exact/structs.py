@@ -1050,6 +1050,11 @@ class UnsubscribeRequestParams(Struct, kw_only=True):
     uri: str
 
 
+if not TYPE_CHECKING:
+    from mcpspec.support.lazy import unknown_names
+
+    __getattr__ = unknown_names(__name__)
+
 __all__ = [
     "Annotations", "AudioContent", "BlobResourceContents", "CallToolRequest", "CallToolRequestParams", "CallToolResult",
     "CancelledNotification", "CancelledNotificationParams", "ClientCapabilities", "ClientCapabilitiesRoots",

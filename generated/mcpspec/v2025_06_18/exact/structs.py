@@ -1167,6 +1167,11 @@ class UnsubscribeRequestParams(Struct, kw_only=True):
     uri: str
 
 
+if not TYPE_CHECKING:
+    from mcpspec.support.lazy import unknown_names
+
+    __getattr__ = unknown_names(__name__)
+
 __all__ = [
     "Annotations", "AudioContent", "BaseMetadata", "BlobResourceContents", "BooleanSchema", "CallToolRequest",
     "CallToolRequestParams", "CallToolResult", "CancelledNotification", "CancelledNotificationParams",

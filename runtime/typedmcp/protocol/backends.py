@@ -17,6 +17,8 @@ from typedmcp.revisions.rules import upgrader
 
 __all__ = ["models", "models_methods", "to_model", "to_plain", "to_struct"]
 
+_FREE_OF_REVISIONS = ("mcpspec.compat.", "mcpspec.support.compat", "mcp.", "mcp_types")
+
 
 @cache
 def models() -> Any:
@@ -31,10 +33,13 @@ def models_methods() -> Any:
 
 
 def to_struct(value: Any) -> Any:
-    """Convert a model or an exact type of the dialect to a plain Struct; return another Struct as it is."""
+    """Convert a model or an exact type of the dialect to a plain Struct; return another Struct as it is.
+
+    Types free of revisions, and those of the official package, are models, too.
+    """
     kind = value.__class__
     if not isinstance(value, msgspec.Struct):
-        return dialect.structs.from_builtins(models().to_builtins(value), getattr(dialect.structs, kind.__name__))
+        return dialect.structs.from_builtins(to_plain(value), getattr(dialect.structs, kind.__name__))
     if kind.__module__ != dialect.exact.__name__:
         return value
     convert = upgrader().between(kind, getattr(dialect.structs, kind.__name__))
@@ -49,5 +54,7 @@ def to_model(value: Any) -> Any:
 def to_plain(value: Any) -> Any:
     """Convert a value of either library to plain JSON."""
     if hasattr(value, "model_dump"):
+        if value.__class__.__module__.startswith(_FREE_OF_REVISIONS):  # in these, None is absence everywhere
+            return value.model_dump(mode="json", by_alias=True, exclude_none=True)
         return models().to_builtins(value)
     return dialect.structs.to_builtins(value)

@@ -11,10 +11,10 @@ import msgspec
 
 from mcpspec.support.structs import may_contain_non_finite, reject_non_finite
 from typedmcp import dialect
+from typedmcp.app.protocol_types import BLOCK_NAMES, is_protocol_type, to_everyday
 from typedmcp.errors import UsageError
 from typedmcp.jsonschema.values import enc_hook, to_builtins
 from typedmcp.nesting import MAX_VALUE_DEPTH, encode_json
-from typedmcp.protocol.backends import to_struct
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -240,8 +240,8 @@ def to_block_of(value: object, name: str) -> ContentBlock:
         return value.content()
     if isinstance(value, BYTES_TYPES):
         return to_block(bytes(cast("bytes", value)), name)
-    if _is_other_form(value):
-        return cast("ContentBlock", to_struct(value))
+    if is_protocol_type(type(value), BLOCK_NAMES):
+        return cast("ContentBlock", to_everyday(value, BLOCK_NAMES))
     return D.TextContent(text=encode_text(value))
 
 
@@ -252,13 +252,7 @@ def contains_blocks(value: object) -> bool:
 
 
 def _is_block(value: object) -> bool:
-    return isinstance(value, (*BLOCK_TYPES, MediaFile, *BYTES_TYPES)) or _is_other_form(value)
-
-
-def _is_other_form(value: object) -> bool:
-    """Return whether a value is of one of the protocol's types, as a Pydantic model or an exact type."""
-    module = type(value).__module__
-    return module == dialect.exact.__name__ or (module.startswith("mcpspec.") and hasattr(value, "model_dump"))
+    return isinstance(value, (*BLOCK_TYPES, MediaFile, *BYTES_TYPES)) or is_protocol_type(type(value), BLOCK_NAMES)
 
 
 def encode_text(value: object) -> str:

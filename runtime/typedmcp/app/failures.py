@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from mcpspec.support.error_text import format_value
+from typedmcp.app.protocol_types import OtherRevisionError
 from typedmcp.app.results import ReturnTypeError, describe_exception
 from typedmcp.jsonschema.values import to_builtins
 from typedmcp.transports.concurrency import is_awaitable
@@ -117,6 +118,8 @@ def result_failure(function: Callable[..., Any], value: object, error: Exception
         if inspect.iscoroutine(awaitable):
             awaitable.close()
         return f"{text}; {_AWAIT}"
+    if isinstance(error, OtherRevisionError):
+        return f"{place} returned {error}"
     if remedy is not None:
         return f"{place} returned {_describe_value(value)}: {error}; {remedy}"
     path, item = _find_without_json(value)

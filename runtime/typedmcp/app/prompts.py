@@ -11,10 +11,10 @@ from typedmcp.app.arguments import ArgumentError
 from typedmcp.app.calls import call_function
 from typedmcp.app.content import SEQUENCE_TYPES, to_block_of
 from typedmcp.app.options import PromptOptions, convert_metadata
+from typedmcp.app.protocol_types import to_everyday
 from typedmcp.app.signatures import Parameter, Signature, name_of
 from typedmcp.errors import InvalidParamsError
 from typedmcp.jsonschema.values import to_builtins
-from typedmcp.server.input_requests import is_input_required
 from typedmcp.server.principal import check_scopes
 
 if TYPE_CHECKING:
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["AssistantMessage", "Prompt", "UserMessage", "to_prompt_result"]
 
 D = dialect.structs
+
+_RESULT_NAMES = frozenset({"GetPromptResult", "InputRequiredResult"})
+_MESSAGE_NAMES = frozenset({"PromptMessage"})
 
 
 class Prompt:
@@ -95,15 +98,15 @@ def _message(content: object, role: Literal["user", "assistant"]) -> D.PromptMes
 
 def to_prompt_result(value: object) -> D.GetPromptResult | D.InputRequiredResult:
     """Convert the return value of a prompt's function to a result: a string, a message, or several of them."""
-    if isinstance(value, D.GetPromptResult):
+    value = to_everyday(value, _RESULT_NAMES)
+    if isinstance(value, D.GetPromptResult | D.InputRequiredResult):
         return value
-    if is_input_required(value):
-        return cast("D.InputRequiredResult", value)
     items = [*cast("Iterable[object]", value)] if isinstance(value, SEQUENCE_TYPES) else [value]
     return D.GetPromptResult(messages=[_to_message(item) for item in items])
 
 
 def _to_message(value: object) -> D.PromptMessage:
+    value = to_everyday(value, _MESSAGE_NAMES)
     if isinstance(value, D.PromptMessage):
         return value
     if is_object(value) and "role" in value and "content" in value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 from msgspec.structs import replace
 
@@ -14,10 +14,10 @@ from typedmcp.app.arguments import ArgumentError
 from typedmcp.app.calls import call_function
 from typedmcp.app.content import BYTES_TYPES, MediaFile, encode_base64, encode_text, file_contents
 from typedmcp.app.options import ResourceOptions, convert_metadata
+from typedmcp.app.protocol_types import to_everyday
 from typedmcp.app.signatures import Signature, name_of
 from typedmcp.app.templates import UriTemplate
 from typedmcp.errors import InvalidParamsError, ResourceNotFoundError, UsageError
-from typedmcp.server.input_requests import is_input_required
 from typedmcp.server.principal import check_scopes
 
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ __all__ = ["Contents", "Resource"]
 D = dialect.structs
 
 Contents: TypeAlias = D.TextResourceContents | D.BlobResourceContents
+
+_CONTENTS_NAMES = frozenset({"TextResourceContents", "BlobResourceContents"})
+_RESULT_NAMES = _CONTENTS_NAMES | {"ReadResourceResult", "InputRequiredResult"}
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 _NOT_OF_URIS = re.compile(r"[^A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]|%(?![0-9A-Fa-f]{2})")
@@ -134,12 +137,13 @@ def _is_safe_path(value: str) -> bool:
 
 def _to_result(value: object, uri: str, mime_type: str | None) -> D.ReadResourceResult | D.InputRequiredResult:
     """Convert the return value of a function: a result, a string, bytes, data as JSON, or a list of contents."""
-    if isinstance(value, D.ReadResourceResult):
+    value = to_everyday(value, _RESULT_NAMES)
+    if isinstance(value, D.ReadResourceResult | D.InputRequiredResult):
         return value
-    if is_input_required(value):
-        return cast("D.InputRequiredResult", value)
-    if is_array(value) and value and all(isinstance(item, Contents) for item in value):
-        return D.ReadResourceResult(contents=value)
+    if is_array(value):
+        value = [to_everyday(item, _CONTENTS_NAMES) for item in value]
+        if value and all(isinstance(item, Contents) for item in value):
+            return D.ReadResourceResult(contents=value)
     contents = value if isinstance(value, Contents) else _to_one_contents(value, uri, mime_type)
     return D.ReadResourceResult(contents=[contents])
 

@@ -24,6 +24,7 @@ from typedmcp.app.content import (
     to_blocks,
     to_content,
 )
+from typedmcp.app.protocol_types import BLOCK_NAMES, is_protocol_type, to_everyday
 from typedmcp.errors import UsageError
 from typedmcp.jsonschema.adapt import to_msgspec
 from typedmcp.jsonschema.definitions import JsonSchema, resolve_root
@@ -31,9 +32,7 @@ from typedmcp.jsonschema.explain import explain
 from typedmcp.jsonschema.portable import portable_schema_of
 from typedmcp.jsonschema.pydantic_types import pydantic_output
 from typedmcp.jsonschema.values import UnsupportedTypeError, ValueConversionError, convert, to_builtins
-from typedmcp.protocol.backends import to_struct
 from typedmcp.protocol.nulls import from_null, to_null
-from typedmcp.server.input_requests import is_input_required
 
 __all__ = ["ReturnTypeError", "ToolOutput", "ToolResult", "describe_exception", "error_result", "error_result_of"]
 
@@ -43,15 +42,10 @@ ToolResult: TypeAlias = D.CallToolResult | D.InputRequiredResult
 
 _RESULT_TYPES: Final = (D.CallToolResult, D.InputRequiredResult)
 _STREAM_TYPES: Final = (Generator, AsyncGenerator, Iterator, AsyncIterator, Iterable, AsyncIterable)
-_CONTENT_TYPES: Final[tuple[Any, ...]] = (
-    *BLOCK_TYPES,
-    *BYTES_TYPES,
-    *_RESULT_TYPES,
-    Image,
-    Audio,
-    File,
-    D.ContentBlock,
-)
+_NAMES: Final = BLOCK_NAMES | {"CallToolResult", "InputRequiredResult"}
+"""The protocol's types that are content or results of tools."""
+_CONTENT_TYPES: Final[tuple[Any, ...]] = (*BYTES_TYPES, Image, Audio, File)
+_CONTENT_NAMES: Final = _NAMES | {"ContentBlock"}
 _WRAPPER: Final = "result"
 """The member that wraps structured content that is not an object, which only the newest revision allows unwrapped."""
 
@@ -111,11 +105,7 @@ class ToolOutput:
         """
         if type(value) is str and self._hint is UNSET and not self.is_nothing:
             return D.CallToolResult(content=[D.TextContent(text=value)])
-        if not isinstance(value, _RESULT_TYPES):
-            is_result = type(value).__name__ == "CallToolResult" or is_input_required(
-                value
-            )  # a model, or an exact type
-            value = to_struct(value) if is_result else value
+        value = to_everyday(value, _NAMES)
         if isinstance(value, D.InputRequiredResult):
             return value
         if isinstance(value, D.CallToolResult):
@@ -196,12 +186,13 @@ def _is_content(hint: Any) -> bool:
 def _is_content_type(hint: object) -> bool:
     if get_origin(hint) in (Union, UnionType):
         return any(_is_content_type(option) for option in get_args(hint))
-    return hint in _CONTENT_TYPES or getattr(hint, "__module__", None) == dialect.exact.__name__
+    return hint in _CONTENT_TYPES or is_protocol_type(hint, _CONTENT_NAMES)
 
 
 def _embeds_resources(hint: Any) -> bool:
     """Return whether bytes, a file or an embedded resource is part of a return annotation."""
-    return hint in (*BYTES_TYPES, File, D.EmbeddedResource) or any(map(_embeds_resources, get_args(hint)))
+    is_resource = hint in (*BYTES_TYPES, File) or is_protocol_type(hint, frozenset({"EmbeddedResource"}))
+    return is_resource or any(map(_embeds_resources, get_args(hint)))
 
 
 def _wrap_schema(schema: JsonSchema) -> JsonSchema:

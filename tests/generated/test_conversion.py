@@ -223,6 +223,26 @@ def test_members_of_meta_are_given_to_a_request_that_needs_them() -> None:
     assert made.lost == []
 
 
+@each(
+    "value, given",
+    [
+        (oldest.CallToolRequest(id=1, params=oldest.CallToolRequestParams(name="t")), None),
+        (oldest.CallToolRequestParams(name="t"), None),
+        (oldest.ListToolsRequest(id=1), None),
+        (oldest.ListToolsRequest(id=1), {"io.modelcontextprotocol/protocolVersion": NEWEST}),
+    ],
+    ids=["request", "parameters", "no parameters", "incomplete"],
+)
+def test_an_error_about_missing_metadata_names_the_argument(value: Any, given: dict[str, Any] | None) -> None:
+    with pytest.raises(ConversionError, match=r"required, but missing \(from .*; pass .* as `meta=`$"):
+        mcpspec.convert(value, NEWEST, meta=given)
+
+
+@each("path, reason", [("params.name", "required, but missing"), ("params._meta", "expected object, got 1")])
+def test_an_error_about_something_else_does_not_name_the_argument(path: str, reason: str) -> None:
+    assert str(ConversionError(path, reason, OLDEST, NEWEST)).endswith(f"(from {OLDEST} to {NEWEST})")
+
+
 ERRORS: dict[str, tuple[Any, str, type[Exception], str]] = {
     "a type that the revision lacks": (
         newest.Icon(src="https://example.com/i.png"),

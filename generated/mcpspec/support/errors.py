@@ -31,6 +31,9 @@ class DecodeError(ValueError):
         return f"{self.path}: {self.reason}" if self.path else self.reason
 
 
+_META_REMEDY: Final = "; pass the revision and the capabilities of the client as `meta=`"
+
+
 class ConversionError(ValueError):
     """A value cannot be expressed in another revision."""
 
@@ -48,7 +51,14 @@ class ConversionError(ValueError):
 
     def __str__(self) -> str:
         place = f"{self.path}: " if self.path else ""
-        return f"{place}{self.reason} (from {self.source} to {self.target})"
+        text = f"{place}{self.reason} (from {self.source} to {self.target})"
+        return text + (_META_REMEDY if self._lacks_meta else "")
+
+    @property
+    def _lacks_meta(self) -> bool:
+        """True if the request lacks what `mcpspec.convert` takes as `meta`."""
+        is_meta = self.path == "params" or self.path.removeprefix("params.").startswith("_meta")
+        return is_meta and self.reason == "required, but missing"
 
 
 class UnimplementedMethodError(NotImplementedError):

@@ -149,6 +149,13 @@ def test_protocols_cannot_be_instantiated(target: Target, side: str) -> None:
         getattr(target.handlers, f"{side}Handler")()
 
 
+def test_isinstance_takes_stubs_and_no_protocols() -> None:
+    handlers: Any = mcpspec.v2026_07_28.handlers
+    assert isinstance(handlers.ServerStub(), handlers.ServerStub)
+    with pytest.raises(TypeError, match="runtime_checkable"):
+        isinstance(handlers.ServerStub(), handlers.ServerHandler)
+
+
 @each_received
 def test_stub_and_protocol_agree_on_the_signature(target: Target, side: str, method: str) -> None:
     name = handler_name(target, method)

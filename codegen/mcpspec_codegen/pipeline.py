@@ -75,8 +75,9 @@ def compile_all(folder: Path, only: Sequence[str] = ()) -> dict[str, str]:
         files["mcpspec/ext/__init__.py"] = render.extensions(compiler.sources)
     for source, flat in documents:
         files |= compiler.package(source, flat)
-        if not source.is_extension:
-            files[f"mcpspec/schemas/{source.version}.json"] = plain_schema(compiler.definitions(source))
+    files["mcpspec/schemas.json"] = merge_schemas(
+        {source.version: compiler.definitions(source) for source, _ in revisions}
+    )
     if compiler.compat_file.exists():  # not in folders with schemas of others
         files |= compiler.compat(revisions)
     files["mcpspec/features.py"] = render.features_module(facts, supplement["name_params"], supplement["log_levels"])
@@ -180,6 +181,26 @@ def plain_schema(definitions: Mapping[str, Any]) -> str:
         "$defs": {name: to_2020_12(node) for name, node in definitions.items()},
     }
     return json.dumps(bundled, indent=2, ensure_ascii=False) + "\n"
+
+
+def merge_schemas(schemas: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the definitions of all revisions as JSON: name → its forms, each with the revisions that have it.
+
+    Most definitions are the same in several revisions. Each name is one line, so that a change shows.
+    """
+    merged: dict[str, dict[str, list[str]]] = {}
+    for version, definitions in schemas.items():
+        for name, node in definitions.items():
+            merged.setdefault(name, {}).setdefault(_compact(to_2020_12(node)), []).append(version)
+    lines = (
+        f"{_compact(name)}:[{','.join(f'[{_compact(versions)},{node}]' for node, versions in forms.items())}]"
+        for name, forms in sorted(merged.items())
+    )
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def correct_schemas(folder: Path, only: Sequence[str] = ()) -> dict[str, dict[str, Schema]]:

@@ -23,21 +23,26 @@ def load_json_schema(name: str, version: str, versions: Sequence[str]) -> dict[s
     Raises `LookupError` for an unknown name or version.
     """
     check_version(version, versions)
-    schema: dict[str, Any] = msgspec.json.decode(_read(version))  # anew each time, since the caller may change it
-    definitions = schema["$defs"]
+    definitions = _read(version)
     if name not in definitions:
         raise LookupError(f"{version} defines no {name!r}; known: {', '.join(sorted(definitions))}")
     needed = _find_references(name, definitions)
     return {
-        "$schema": schema["$schema"],
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$ref": _PREFIX + name,
         "$defs": {key: node for key, node in definitions.items() if key in needed},
     }
 
 
+def _read(version: str) -> dict[str, Any]:
+    """Return the definitions of a version, anew each time, since the caller may change them."""
+    forms: dict[str, list[tuple[list[str], Any]]] = msgspec.json.decode(_read_file())
+    return {name: node for name, found in forms.items() for versions, node in found if version in versions}
+
+
 @cache
-def _read(version: str) -> bytes:
-    return files("mcpspec").joinpath("schemas", f"{version}.json").read_bytes()
+def _read_file() -> bytes:
+    return files("mcpspec").joinpath("schemas.json").read_bytes()
 
 
 def _find_references(name: str, definitions: dict[str, Any]) -> set[str]:

@@ -19,6 +19,7 @@ from datamodel_code_generator.config import GenerateConfig
 from datamodel_code_generator.enums import DataModelType, TargetPydanticVersion
 
 from mcpspec_codegen.interface import Interface
+from mcpspec_codegen.names import is_renamed
 from mcpspec_codegen.nodes import Schema, children, is_schema, map_children, ref_name, type_names
 from mcpspec_codegen.prose import Prose
 from mcpspec_codegen.source import Descriptions
@@ -360,12 +361,15 @@ def _template_data(name: str, defs: Schema, backend: Backend, prose: Prose) -> d
             attribute: {
                 "attribute": attribute,
                 "wire": wire,
+                "is_renamed": is_renamed(attribute, wire),
                 "doc": prose.of_property(owners, wire),
                 "required": wire in node.get("required", []),
                 "constant": repr(constants[wire]) if wire in constants else None,
                 "absent": repr(absent[wire]) if wire in absent else backend.absent,
                 "has_default": wire in absent,
-                **_annotation(node["properties"][wire], backend, annotated, wire if wire != attribute else None),
+                **_annotation(
+                    node["properties"][wire], backend, annotated, wire if is_renamed(attribute, wire) else None
+                ),
             }
             # msgspec encodes the tag first, so both backends have it there.
             for wire, attribute in sorted(extra.get("names", {}).items(), key=lambda names: names[0] not in tags)

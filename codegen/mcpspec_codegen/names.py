@@ -8,7 +8,7 @@ from unicodedata import normalize
 
 from pydantic import BaseModel
 
-__all__ = ["name_attribute", "name_constant", "to_pascal", "to_snake"]
+__all__ = ["is_renamed", "name_attribute", "name_constant", "to_pascal", "to_snake"]
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
@@ -54,3 +54,17 @@ def name_attribute(wire: str, *, in_dict: bool = False) -> str:
     name = to_snake(wire.rpartition("/")[2])
     taken = _TAKEN | _DICT_NAMES if in_dict else _TAKEN
     return name + "_" if keyword.iskeyword(name) or name in taken else name
+
+
+_WORDS = re.compile(r"[a-z]+(_[a-z]+)*")
+
+
+def is_renamed(attribute: str, wire: str) -> bool:
+    """Return whether the camel case of an attribute is not its name on the wire, so that a class has to state it.
+
+    Where there are other characters than letters, msgspec and Pydantic differ in their camel case.
+    """
+    if not _WORDS.fullmatch(attribute):
+        return True
+    first, *others = attribute.split("_")
+    return wire != first + "".join(map(str.capitalize, others))

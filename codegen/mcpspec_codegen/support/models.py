@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeVar, cast
 from typing import Annotated as TypingAnnotated
 
 from pydantic import VERSION, BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic.alias_generators import to_camel
 from pydantic_core import MISSING, PydanticSerializationError, core_schema, from_json, to_json, to_jsonable_python
 from typing_extensions import TypeAliasType
 
@@ -88,7 +89,9 @@ else:
             inherited: dict[str, Any] = {}
             for base in reversed(cls.__bases__):
                 inherited |= getattr(base, "__constants__", {})
-            cls.__constants__ = inherited | {value.name or key: value.value for key, value in constants.items()}
+            cls.__constants__ = inherited | {
+                value.name or to_camel(key): value.value for key, value in constants.items()
+            }
 
         @classmethod
         def __pydantic_init_subclass__(cls, **arguments: Any) -> None:
@@ -117,7 +120,7 @@ else:
 def _wire_names(cls: type[BaseModel]) -> dict[str, str]:
     """Map attributes to names on the wire, if they differ."""
     complete(cls)
-    return {name: field.alias for name, field in cls.model_fields.items() if field.alias is not None}
+    return {name: field.alias for name, field in cls.model_fields.items() if field.alias not in (None, name)}
 
 
 def complete(cls: type[BaseModel]) -> None:
@@ -129,13 +132,15 @@ def complete(cls: type[BaseModel]) -> None:
 class Model(_Base):
     """Base of all objects. Undeclared members are kept in `model_extra`.
 
-    Construct it with attribute names; validation expects names on the wire.
+    Construct it with attribute names; validation expects names on the wire, which are in camel case: `mime_type` is
+    `mimeType`. `Field(alias=…)` states other names.
     """
 
     if TYPE_CHECKING:
         model_config: ClassVar[ConfigDict]
     else:  # without an annotation, as above
         model_config = ConfigDict(
+            alias_generator=to_camel,
             extra="allow",
             strict=True,
             serialize_by_alias=True,

@@ -62,8 +62,11 @@ def _field_schema(kind: Any, _source: Any, handler: Any) -> Any:
     return field_schema(kind, handler)
 
 
-class Struct(msgspec.Struct, kw_only=True, repr_omit_defaults=True):
-    """Base of all objects. Members that a type does not declare are dropped when decoding."""
+class Struct(msgspec.Struct, kw_only=True, repr_omit_defaults=True, rename="camel"):
+    """Base of all objects. Members that a type does not declare are dropped when decoding.
+
+    On the wire, attributes are in camel case: `mime_type` is `mimeType`. `field(name=…)` states other names.
+    """
 
     __get_pydantic_core_schema__: ClassVar[Any] = classmethod(_field_schema)
 

@@ -68,7 +68,7 @@ if TYPE_CHECKING or is_needed("CancelTaskRequestParams"):
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Identifier of the task to stop."""
 
 
@@ -92,7 +92,7 @@ if TYPE_CHECKING or is_needed("Completion"):
         """Suggested values, at most 100."""
         total: int | None = None
         """Number of matches in all, which may exceed the number returned."""
-        has_more: Annotated[bool | None, Field(alias="hasMore")] = None
+        has_more: bool | None = None
         """True if there are more matches than those returned."""
 
 
@@ -145,7 +145,7 @@ if TYPE_CHECKING or is_needed("ElicitCompleteNotificationParams"):
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        elicitation_id: Annotated[str, Field(alias="elicitationId")]
+        elicitation_id: str
         """Identifier of the elicitation, unique within the server."""
 
 
@@ -191,7 +191,7 @@ if TYPE_CHECKING or is_needed("GetTaskPayloadRequestParams"):
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Identifier of the task whose outcome to fetch."""
 
 
@@ -213,7 +213,7 @@ if TYPE_CHECKING or is_needed("GetTaskRequestParams"):
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Identifier of the task to look up."""
 
 
@@ -248,7 +248,7 @@ if TYPE_CHECKING or is_needed("Icon"):
 
         src: str
         """URL or `data:` URI of the picture."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type of the picture, in case that of `src` is missing or too general."""
         sizes: list[str] | None = None
         """Sizes that the icon suits, such as `48x48`, or `any`."""
@@ -284,7 +284,7 @@ if TYPE_CHECKING or is_needed("Implementation", "BaseMetadata", "Icon"):
         """Version of the program."""
         description: str | None = None
         """Purpose of the program."""
-        website_url: Annotated[str | None, Field(alias="websiteUrl")] = None
+        website_url: str | None = None
         """Address of the program's website."""
 
 
@@ -383,7 +383,7 @@ if TYPE_CHECKING or is_needed("LegacyTitledEnumSchema"):
         """Purpose of the field, shown with it."""
         enum: list[str]
         """Allowed values."""
-        enum_names: Annotated[list[str] | None, Field(alias="enumNames")] = None
+        enum_names: list[str] | None = None
         """Labels of the values, in the order of `enum`."""
         default: str | None = None
         """Initial value of the field."""
@@ -528,18 +528,11 @@ if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
 
         hints: list[ModelHint] | None = None
         """Models to prefer, the first match winning."""
-        cost_priority: Annotated[
-            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None, Field(alias="costPriority")
-        ] = None
+        cost_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None = None
         """Weight of low cost in the choice of model, from 0 to 1."""
-        speed_priority: Annotated[
-            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None, Field(alias="speedPriority")
-        ] = None
+        speed_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None = None
         """Weight of low latency in the choice of model, from 0 to 1."""
-        intelligence_priority: Annotated[
-            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None,
-            Field(alias="intelligencePriority"),
-        ] = None
+        intelligence_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None = None
         """Weight of ability in the choice of model, from 0 to 1."""
 
 
@@ -598,7 +591,7 @@ if TYPE_CHECKING or is_needed("ProgressNotificationParams", "ProgressToken"):
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        progress_token: Annotated[ProgressToken, Field(alias="progressToken")]
+        progress_token: ProgressToken
         """Token that the request in progress gave for its updates."""
         progress: float | int
         """Amount done so far, which only grows."""
@@ -682,7 +675,7 @@ if TYPE_CHECKING or is_needed("PromptsCapability"):
     class PromptsCapability(Model):
         """Present when the server offers prompts. https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities"""
 
-        list_changed: Annotated[bool | None, Field(alias="listChanged")] = None
+        list_changed: bool | None = None
         """True if changes to the list are announced by notifications."""
 
 
@@ -691,7 +684,7 @@ if TYPE_CHECKING or is_needed("RelatedTaskMetadata"):
     class RelatedTaskMetadata(Model):
         """Metadata that says to which task a message belongs. https://modelcontextprotocol.io/specification/2025-11-25/schema#relatedtaskmetadata"""
 
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Task to which the message belongs, by its identifier."""
 
 
@@ -707,7 +700,7 @@ if TYPE_CHECKING or is_needed("CancelledNotificationParams", "RequestId"):
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        request_id: Annotated[RequestId | None, Field(alias="requestId")] = None
+        request_id: RequestId | None = None
         """Identifier of the request to cancel."""
         reason: str | None = None
         """Reason for the cancellation, as text to log or show."""
@@ -794,7 +787,7 @@ if TYPE_CHECKING or is_needed("ResourceContents", "MetaObject"):
 
         uri: Uri
         """URI of the resource."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type of the content, such as `text/plain`."""
         meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -807,7 +800,7 @@ if TYPE_CHECKING or is_needed("BlobResourceContents", "MetaObject", "ResourceCon
 
         uri: Uri
         """URI of the resource."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type of the content, such as `text/plain`."""
         meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -905,7 +898,7 @@ if TYPE_CHECKING or is_needed("ResourcesCapability"):
 
         subscribe: bool | None = None
         """True if clients may subscribe to changes of single resources."""
-        list_changed: Annotated[bool | None, Field(alias="listChanged")] = None
+        list_changed: bool | None = None
         """True if changes to the list are announced by notifications."""
 
 
@@ -930,11 +923,11 @@ if TYPE_CHECKING or is_needed("CacheableResult", "Result", "ResultMetaObject"):
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        result_type: Annotated[str, Field(alias="resultType")] = "complete"
+        result_type: str = "complete"
         """Kind of result, such as `complete` or `input_required`."""
-        ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = 0
+        ttl_ms: Annotated[int, Field(ge=0)] = 0
         """Time for which the result may be cached, in milliseconds."""
-        cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = "private"
+        cache_scope: Literal["private", "public"] = "private"
         """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
 
 
@@ -945,7 +938,7 @@ if TYPE_CHECKING or is_needed("CompleteResult", "Completion", "Result", "ResultM
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        result_type: Annotated[str, Field(alias="resultType")] = "complete"
+        result_type: str = "complete"
         """Kind of result, such as `complete` or `input_required`."""
         completion: Completion
         """Suggested values, with their count."""
@@ -984,7 +977,7 @@ if TYPE_CHECKING or is_needed("EmptyResult", "Result", "ResultMetaObject"):
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        result_type: Annotated[str | None, Field(alias="resultType")] = None
+        result_type: str | None = None
         """Kind of result, such as `complete` or `input_required`."""
 
 
@@ -1004,9 +997,9 @@ if TYPE_CHECKING or is_needed("PaginatedResult", "Result", "ResultMetaObject"):
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        result_type: Annotated[str, Field(alias="resultType")] = "complete"
+        result_type: str = "complete"
         """Kind of result, such as `complete` or `input_required`."""
-        next_cursor: Annotated[str | None, Field(alias="nextCursor")] = None
+        next_cursor: str | None = None
         """Position of the next page; absent on the last page."""
 
 
@@ -1017,13 +1010,13 @@ if TYPE_CHECKING or is_needed("ListPromptsResult", "CacheableResult", "Paginated
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        result_type: Annotated[str, Field(alias="resultType")] = "complete"
+        result_type: str = "complete"
         """Kind of result, such as `complete` or `input_required`."""
-        next_cursor: Annotated[str | None, Field(alias="nextCursor")] = None
+        next_cursor: str | None = None
         """Position of the next page; absent on the last page."""
-        ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = 0
+        ttl_ms: Annotated[int, Field(ge=0)] = 0
         """Time for which the result may be cached, in milliseconds."""
-        cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = "private"
+        cache_scope: Literal["private", "public"] = "private"
         """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
         prompts: list[Prompt]
         """Prompts on this page."""
@@ -1061,7 +1054,7 @@ if TYPE_CHECKING or is_needed("Annotations", "Role"):
         """Roles that the object is meant for."""
         priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None = None
         """Importance from 0, dispensable, to 1, indispensable."""
-        last_modified: Annotated[str | None, Field(alias="lastModified")] = None
+        last_modified: str | None = None
         """Time of the last change of the object, in ISO 8601."""
 
 
@@ -1074,7 +1067,7 @@ if TYPE_CHECKING or is_needed("AudioContent", "Annotations", "MetaObject"):
         """Constant that identifies the kind of object."""
         data: str
         """Bytes of the sound, in base64."""
-        mime_type: Annotated[str, Field(alias="mimeType")]
+        mime_type: str
         """Media type of the sound, such as `audio/wav`."""
         annotations: Annotations | None = None
         """Hints about the object: audience, importance and date."""
@@ -1091,7 +1084,7 @@ if TYPE_CHECKING or is_needed("ImageContent", "Annotations", "MetaObject"):
         """Constant that identifies the kind of object."""
         data: str
         """Bytes of the picture, in base64."""
-        mime_type: Annotated[str, Field(alias="mimeType")]
+        mime_type: str
         """Media type of the picture, such as `image/png`."""
         annotations: Annotations | None = None
         """Hints about the object: audience, importance and date."""
@@ -1114,7 +1107,7 @@ if TYPE_CHECKING or is_needed("Resource", "Annotations", "BaseMetadata", "Icon",
         """URI of the resource."""
         description: str | None = None
         """Description of the content of the resource."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type of the content, such as `text/plain`."""
         annotations: Annotations | None = None
         """Hints about the object: audience, importance and date."""
@@ -1133,13 +1126,13 @@ if TYPE_CHECKING or is_needed(
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        result_type: Annotated[str, Field(alias="resultType")] = "complete"
+        result_type: str = "complete"
         """Kind of result, such as `complete` or `input_required`."""
-        next_cursor: Annotated[str | None, Field(alias="nextCursor")] = None
+        next_cursor: str | None = None
         """Position of the next page; absent on the last page."""
-        ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = 0
+        ttl_ms: Annotated[int, Field(ge=0)] = 0
         """Time for which the result may be cached, in milliseconds."""
-        cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = "private"
+        cache_scope: Literal["private", "public"] = "private"
         """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
         resources: list[Resource]
         """Resources on this page."""
@@ -1175,7 +1168,7 @@ if TYPE_CHECKING or is_needed("ResourceLink", "Annotations", "Icon", "MetaObject
         """URI of the resource."""
         description: str | None = None
         """Description of the content of the resource."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type of the content, such as `text/plain`."""
         annotations: Annotations | None = None
         """Hints about the object: audience, importance and date."""
@@ -1196,11 +1189,11 @@ if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations", "BaseMetadata",
         """Name to show to people."""
         icons: list[Icon] | None = None
         """Pictures for user interfaces, in various sizes and formats."""
-        uri_template: Annotated[str, Field(alias="uriTemplate")]
+        uri_template: str
         """Template of the URIs, in the syntax of RFC 6570."""
         description: str | None = None
         """Description of the resources that match the template."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type that all matching resources share."""
         annotations: Annotations | None = None
         """Hints about the object: audience, importance and date."""
@@ -1217,15 +1210,15 @@ if TYPE_CHECKING or is_needed(
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        result_type: Annotated[str, Field(alias="resultType")] = "complete"
+        result_type: str = "complete"
         """Kind of result, such as `complete` or `input_required`."""
-        next_cursor: Annotated[str | None, Field(alias="nextCursor")] = None
+        next_cursor: str | None = None
         """Position of the next page; absent on the last page."""
-        ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = 0
+        ttl_ms: Annotated[int, Field(ge=0)] = 0
         """Time for which the result may be cached, in milliseconds."""
-        cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = "private"
+        cache_scope: Literal["private", "public"] = "private"
         """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
-        resource_templates: Annotated[list[ResourceTemplate], Field(alias="resourceTemplates")]
+        resource_templates: list[ResourceTemplate]
         """Resource templates on this page."""
 
 
@@ -1271,7 +1264,7 @@ if TYPE_CHECKING or is_needed("RootsCapability"):
     class RootsCapability(Model):
         """Present when the client can list its roots. https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
 
-        list_changed: Annotated[bool | None, Field(alias="listChanged")] = None
+        list_changed: bool | None = None
         """True if changes to the roots are announced by a notification."""
 
 
@@ -1346,9 +1339,9 @@ if TYPE_CHECKING or is_needed("StringSchema"):
         """Label of the field in the form."""
         description: str | None = None
         """Purpose of the field, shown with it."""
-        min_length: Annotated[int | None, Field(alias="minLength")] = None
+        min_length: int | None = None
         """Smallest number of characters allowed."""
-        max_length: Annotated[int | None, Field(alias="maxLength")] = None
+        max_length: int | None = None
         """Largest number of characters allowed."""
         format: Literal["date", "date-time", "email", "uri"] | None = None
         """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
@@ -1383,13 +1376,13 @@ if TYPE_CHECKING or is_needed("SubscriptionFilter"):
     class SubscriptionFilter(Model):
         """Kinds of notification that a subscription delivers. https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionfilter"""
 
-        tools_list_changed: Annotated[bool | None, Field(alias="toolsListChanged")] = None
+        tools_list_changed: bool | None = None
         """True to announce changes to the list of tools."""
-        prompts_list_changed: Annotated[bool | None, Field(alias="promptsListChanged")] = None
+        prompts_list_changed: bool | None = None
         """True to announce changes to the list of prompts."""
-        resources_list_changed: Annotated[bool | None, Field(alias="resourcesListChanged")] = None
+        resources_list_changed: bool | None = None
         """True to announce changes to the list of resources."""
-        resource_subscriptions: Annotated[list[str] | None, Field(alias="resourceSubscriptions")] = None
+        resource_subscriptions: list[str] | None = None
         """URIs of the resources whose changes to announce."""
 
 
@@ -1447,7 +1440,7 @@ if TYPE_CHECKING or is_needed("SubscriptionsListenResult", "Result", "Subscripti
     class SubscriptionsListenResult(Result):
         """Server ends a subscription in an orderly way. https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenresult"""
 
-        result_type: Annotated[str, Field(alias="resultType")] = "complete"
+        result_type: str = "complete"
         """Kind of result, such as `complete` or `input_required`."""
         meta: Annotated[SubscriptionsListenResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1488,7 +1481,7 @@ if TYPE_CHECKING or is_needed("ElicitRequestFormParams", "ElicitRequestedSchema"
         """Mode of the elicitation, always `form`."""
         message: str
         """Message to the user about the requested input."""
-        requested_schema: Annotated[ElicitRequestedSchema, Field(alias="requestedSchema")]
+        requested_schema: ElicitRequestedSchema
         """JSON Schema of the form: a flat object of simple fields."""
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1511,7 +1504,7 @@ if TYPE_CHECKING or is_needed("ElicitRequestURLParams", "TaskMetadata"):
         """Additional data about the message or object, under namespaced keys."""
         task: TaskMetadata | None = None
         """Request to run as a task."""
-        elicitation_id: Annotated[str | None, Field(alias="elicitationId")] = None
+        elicitation_id: str | None = None
         """Identifier of the elicitation, unique within the server."""
 
 
@@ -1563,19 +1556,19 @@ if TYPE_CHECKING or is_needed("Task", "TaskStatus"):
     class Task(KeepsNull):
         """State of a piece of work whose outcome is fetched later. https://modelcontextprotocol.io/specification/2025-11-25/schema#task"""
 
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Identifier of the task."""
         status: TaskStatus
         """State of the task."""
-        status_message: Annotated[str | None, Field(alias="statusMessage")] = None
+        status_message: str | None = None
         """Description of the task's state, for people."""
-        created_at: Annotated[str, Field(alias="createdAt")]
+        created_at: str
         """Creation time of the task, in ISO 8601."""
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+        last_updated_at: str
         """Time of the latest change to the task, in ISO 8601."""
         ttl: int | None
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-        poll_interval: Annotated[int | None, Field(alias="pollInterval")] = None
+        poll_interval: int | None = None
         """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -1586,19 +1579,19 @@ if TYPE_CHECKING or is_needed("CancelTaskResult", "Result", "Task", "TaskStatus"
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Identifier of the task."""
         status: TaskStatus
         """State of the task."""
-        status_message: Annotated[str | None, Field(alias="statusMessage")] = None
+        status_message: str | None = None
         """Description of the task's state, for people."""
-        created_at: Annotated[str, Field(alias="createdAt")]
+        created_at: str
         """Creation time of the task, in ISO 8601."""
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+        last_updated_at: str
         """Time of the latest change to the task, in ISO 8601."""
         ttl: int | None
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-        poll_interval: Annotated[int | None, Field(alias="pollInterval")] = None
+        poll_interval: int | None = None
         """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -1627,19 +1620,19 @@ if TYPE_CHECKING or is_needed("GetTaskResult", "Result", "Task", "TaskStatus"):
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Identifier of the task."""
         status: TaskStatus
         """State of the task."""
-        status_message: Annotated[str | None, Field(alias="statusMessage")] = None
+        status_message: str | None = None
         """Description of the task's state, for people."""
-        created_at: Annotated[str, Field(alias="createdAt")]
+        created_at: str
         """Creation time of the task, in ISO 8601."""
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+        last_updated_at: str
         """Time of the latest change to the task, in ISO 8601."""
         ttl: int | None
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-        poll_interval: Annotated[int | None, Field(alias="pollInterval")] = None
+        poll_interval: int | None = None
         """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -1650,7 +1643,7 @@ if TYPE_CHECKING or is_needed("ListTasksResult", "Result", "Task"):
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        next_cursor: Annotated[str | None, Field(alias="nextCursor")] = None
+        next_cursor: str | None = None
         """Position of the next page; absent on the last page."""
         tasks: list[Task]
         """Tasks on this page."""
@@ -1663,19 +1656,19 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParams", "Task", "TaskStatu
 
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Identifier of the task."""
         status: TaskStatus
         """State of the task."""
-        status_message: Annotated[str | None, Field(alias="statusMessage")] = None
+        status_message: str | None = None
         """Description of the task's state, for people."""
-        created_at: Annotated[str, Field(alias="createdAt")]
+        created_at: str
         """Creation time of the task, in ISO 8601."""
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+        last_updated_at: str
         """Time of the latest change to the task, in ISO 8601."""
         ttl: int | None
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-        poll_interval: Annotated[int | None, Field(alias="pollInterval")] = None
+        poll_interval: int | None = None
         """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -1754,7 +1747,7 @@ if TYPE_CHECKING or is_needed("TasksSamplingCapability", "TasksCreateMessageCapa
     class TasksSamplingCapability(Model):
         """Present when the client can generate messages. https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
 
-        create_message: Annotated[TasksCreateMessageCapability | None, Field(alias="createMessage")] = None
+        create_message: TasksCreateMessageCapability | None = None
         """Present when `sampling/createMessage` may run as a task."""
 
 
@@ -1845,7 +1838,7 @@ if TYPE_CHECKING or is_needed("TextResourceContents", "MetaObject", "ResourceCon
 
         uri: Uri
         """URI of the resource."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type of the content, such as `text/plain`."""
         meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1891,13 +1884,13 @@ if TYPE_CHECKING or is_needed("CallToolResult", "ContentBlock", "Result", "Resul
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        result_type: Annotated[str, Field(alias="resultType")] = "complete"
+        result_type: str = "complete"
         """Kind of result, such as `complete` or `input_required`."""
         content: list[ContentBlock]
         """Output of the tool, for the model to read."""
-        structured_content: Annotated[Any | None, Field(alias="structuredContent")] = None
+        structured_content: Any | None = None
         """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
-        is_error: Annotated[bool, Field(alias="isError")] = False
+        is_error: bool = False
         """True if the tool failed; false when absent."""
 
 
@@ -1926,7 +1919,7 @@ if TYPE_CHECKING or is_needed("GetPromptResult", "PromptMessage", "Result", "Res
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        result_type: Annotated[str, Field(alias="resultType")] = "complete"
+        result_type: str = "complete"
         """Kind of result, such as `complete` or `input_required`."""
         description: str | None = None
         """Purpose of the prompt."""
@@ -1941,11 +1934,11 @@ if TYPE_CHECKING or is_needed("ReadResourceResult", "CacheableResult", "Embedded
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        result_type: Annotated[str, Field(alias="resultType")] = "complete"
+        result_type: str = "complete"
         """Kind of result, such as `complete` or `input_required`."""
-        ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = 0
+        ttl_ms: Annotated[int, Field(ge=0)] = 0
         """Time for which the result may be cached, in milliseconds."""
-        cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = "private"
+        cache_scope: Literal["private", "public"] = "private"
         """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
         contents: list[EmbeddedResourceResource]
         """Contents of the resource, in one part or several."""
@@ -1967,7 +1960,7 @@ if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItems", "TitledMultiSe
     class TitledMultiSelectEnumSchemaItems(Model):
         """Schema of the values to choose from. https://modelcontextprotocol.io/specification/2026-07-28/schema#titledmultiselectenumschema"""
 
-        any_of: Annotated[list[TitledMultiSelectEnumSchemaItemsAnyOfItem], Field(alias="anyOf")]
+        any_of: list[TitledMultiSelectEnumSchemaItemsAnyOfItem]
         """Choices, each with its label."""
 
 
@@ -1982,9 +1975,9 @@ if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchema", "TitledMultiSelectE
         """Label of the field in the form."""
         description: str | None = None
         """Purpose of the field, shown with it."""
-        min_items: Annotated[int | None, Field(alias="minItems")] = None
+        min_items: int | None = None
         """Smallest number of choices allowed."""
-        max_items: Annotated[int | None, Field(alias="maxItems")] = None
+        max_items: int | None = None
         """Largest number of choices allowed."""
         items: TitledMultiSelectEnumSchemaItems
         """Schema of the values to choose from."""
@@ -2014,7 +2007,7 @@ if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchema", "TitledSingleSelec
         """Label of the field in the form."""
         description: str | None = None
         """Purpose of the field, shown with it."""
-        one_of: Annotated[list[TitledSingleSelectEnumSchemaOneOfItem], Field(alias="oneOf")]
+        one_of: list[TitledSingleSelectEnumSchemaOneOfItem]
         """Choices, each with its label."""
         default: str | None = None
         """Initial value of the field."""
@@ -2027,13 +2020,13 @@ if TYPE_CHECKING or is_needed("ToolAnnotations"):
 
         title: str | None = None
         """Name to show to people."""
-        read_only_hint: Annotated[bool | None, Field(alias="readOnlyHint")] = None
+        read_only_hint: bool | None = None
         """True if the tool changes nothing; false when absent."""
-        destructive_hint: Annotated[bool | None, Field(alias="destructiveHint")] = None
+        destructive_hint: bool | None = None
         """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
-        idempotent_hint: Annotated[bool | None, Field(alias="idempotentHint")] = None
+        idempotent_hint: bool | None = None
         """True if a repeated call with equal arguments changes nothing more; false when absent."""
-        open_world_hint: Annotated[bool | None, Field(alias="openWorldHint")] = None
+        open_world_hint: bool | None = None
         """True if the tool interacts with external systems, as a web search does; true when absent."""
 
 
@@ -2051,7 +2044,7 @@ if TYPE_CHECKING or is_needed("ToolExecution"):
     class ToolExecution(Model):
         """Ways in which a tool may be run. https://modelcontextprotocol.io/specification/2025-11-25/schema#toolexecution"""
 
-        task_support: Annotated[Literal["forbidden", "optional", "required"] | None, Field(alias="taskSupport")] = None
+        task_support: Literal["forbidden", "optional", "required"] | None = None
         """Support for calls as tasks: `forbidden`, `optional` or `required`; `forbidden` when absent."""
 
 
@@ -2128,9 +2121,9 @@ if TYPE_CHECKING or is_needed(
         """Pictures for user interfaces, in various sizes and formats."""
         description: str | None = None
         """Description of the tool, for the model."""
-        input_schema: Annotated[ToolInputSchema, Field(alias="inputSchema")]
+        input_schema: ToolInputSchema
         """JSON Schema of the tool's arguments."""
-        output_schema: Annotated[ToolOutputSchema | None, Field(alias="outputSchema")] = None
+        output_schema: ToolOutputSchema | None = None
         """JSON Schema of the tool's structured output."""
         annotations: ToolAnnotations | None = None
         """Hints about how the tool behaves."""
@@ -2147,13 +2140,13 @@ if TYPE_CHECKING or is_needed("ListToolsResult", "CacheableResult", "PaginatedRe
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        result_type: Annotated[str, Field(alias="resultType")] = "complete"
+        result_type: str = "complete"
         """Kind of result, such as `complete` or `input_required`."""
-        next_cursor: Annotated[str | None, Field(alias="nextCursor")] = None
+        next_cursor: str | None = None
         """Position of the next page; absent on the last page."""
-        ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = 0
+        ttl_ms: Annotated[int, Field(ge=0)] = 0
         """Time for which the result may be cached, in milliseconds."""
-        cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = "private"
+        cache_scope: Literal["private", "public"] = "private"
         """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
         tools: list[Tool]
         """Tools on this page."""
@@ -2179,13 +2172,13 @@ if TYPE_CHECKING or is_needed("ToolResultContent", "ContentBlock", "MetaObject")
 
         type: Literal["tool_result"] = "tool_result"
         """Constant that identifies the kind of object."""
-        tool_use_id: Annotated[str, Field(alias="toolUseId")]
+        tool_use_id: str
         """Identifier of the tool call that this answers."""
         content: list[ContentBlock] = []
         """Output of the tool, or a description of its error."""
-        structured_content: Annotated[Any | None, Field(alias="structuredContent")] = None
+        structured_content: Any | None = None
         """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
-        is_error: Annotated[bool | None, Field(alias="isError")] = None
+        is_error: bool | None = None
         """True if the tool failed; false when absent."""
         meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
         """Additional data about the result, which the client should keep in later requests to help caching."""
@@ -2252,7 +2245,7 @@ if TYPE_CHECKING or is_needed(
         """Additional data about the message or object, under namespaced keys."""
         model: str
         """Model that wrote the message."""
-        stop_reason: Annotated[str | None, Field(alias="stopReason")] = None
+        stop_reason: str | None = None
         """Reason why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
 
 
@@ -2308,9 +2301,9 @@ if TYPE_CHECKING or is_needed("CallToolRequestParams", "InputResponses", "TaskMe
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        input_responses: Annotated[InputResponses | None, Field(alias="inputResponses")] = None
+        input_responses: InputResponses | None = None
         """Answers to the requests for input, by identifier of the request."""
-        request_state: Annotated[str | None, Field(alias="requestState")] = None
+        request_state: str | None = None
         """Opaque state from the server, which the client returns unchanged when it retries the request."""
         name: str
         """Tool to run, by its name."""
@@ -2338,9 +2331,9 @@ if TYPE_CHECKING or is_needed("GetPromptRequestParams", "InputResponses"):
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        input_responses: Annotated[InputResponses | None, Field(alias="inputResponses")] = None
+        input_responses: InputResponses | None = None
         """Answers to the requests for input, by identifier of the request."""
-        request_state: Annotated[str | None, Field(alias="requestState")] = None
+        request_state: str | None = None
         """Opaque state from the server, which the client returns unchanged when it retries the request."""
         name: str
         """Name of the prompt to fetch."""
@@ -2366,9 +2359,9 @@ if TYPE_CHECKING or is_needed("InputResponseRequestParams", "InputResponses"):
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        input_responses: Annotated[InputResponses | None, Field(alias="inputResponses")] = None
+        input_responses: InputResponses | None = None
         """Answers to the requests for input, by identifier of the request."""
-        request_state: Annotated[str | None, Field(alias="requestState")] = None
+        request_state: str | None = None
         """Opaque state from the server, which the client returns unchanged when it retries the request."""
 
 
@@ -2381,9 +2374,9 @@ if TYPE_CHECKING or is_needed("ReadResourceRequestParams", "InputResponses"):
         """Additional data about the message or object, under namespaced keys."""
         uri: Uri
         """URI to read."""
-        input_responses: Annotated[InputResponses | None, Field(alias="inputResponses")] = None
+        input_responses: InputResponses | None = None
         """Answers to the requests for input, by identifier of the request."""
-        request_state: Annotated[str | None, Field(alias="requestState")] = None
+        request_state: str | None = None
         """Opaque state from the server, which the client returns unchanged when it retries the request."""
 
 
@@ -2443,25 +2436,23 @@ if TYPE_CHECKING or is_needed(
 
         messages: list[SamplingMessage]
         """Messages of the conversation, in order."""
-        model_preferences: Annotated[ModelPreferences | None, Field(alias="modelPreferences")] = None
+        model_preferences: ModelPreferences | None = None
         """Preferences of the server for the model; the client may ignore them."""
-        system_prompt: Annotated[str | None, Field(alias="systemPrompt")] = None
+        system_prompt: str | None = None
         """System prompt that the server proposes; the client may change or drop it."""
-        include_context: Annotated[
-            Literal["allServers", "none", "thisServer"] | None, Field(alias="includeContext")
-        ] = None
+        include_context: Literal["allServers", "none", "thisServer"] | None = None
         """Servers whose context is added to the prompt: `none`, `thisServer` or `allServers`."""
         temperature: float | int | None = None
         """Randomness of the generation; higher values give more varied text."""
-        max_tokens: Annotated[int, Field(alias="maxTokens")]
+        max_tokens: int
         """Largest number of tokens to generate."""
-        stop_sequences: Annotated[list[str] | None, Field(alias="stopSequences")] = None
+        stop_sequences: list[str] | None = None
         """Strings at which generation stops."""
         metadata: JSONObject | None = None
         """Extra data for the model's provider, in a form of that provider's choice."""
         tools: list[Tool] | None = None
         """Tools on offer to the model."""
-        tool_choice: Annotated[ToolChoice | None, Field(alias="toolChoice")] = None
+        tool_choice: ToolChoice | None = None
         """Rule for the model: it may, must or must not use tools; it may when absent."""
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -2499,11 +2490,11 @@ if TYPE_CHECKING or is_needed("InputRequiredResult", "InputRequests", "Result", 
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        result_type: Annotated[str, Field(alias="resultType")] = "input_required"
+        result_type: str = "input_required"
         """Kind of result, `input_required` here."""
-        input_requests: Annotated[InputRequests | None, Field(alias="inputRequests")] = None
+        input_requests: InputRequests | None = None
         """Requests for input that await the client's answer, by identifier."""
-        request_state: Annotated[str | None, Field(alias="requestState")] = None
+        request_state: str | None = None
         """Opaque state from the server, which the client returns unchanged when it retries the request."""
 
 
@@ -2604,7 +2595,7 @@ if TYPE_CHECKING or is_needed("ToolsCapability"):
     class ToolsCapability(Model):
         """Present when the server offers tools. https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities"""
 
-        list_changed: Annotated[bool | None, Field(alias="listChanged")] = None
+        list_changed: bool | None = None
         """True if changes to the list are announced by notifications."""
 
 
@@ -2647,13 +2638,13 @@ if TYPE_CHECKING or is_needed("DiscoverResult", "CacheableResult", "ResultMetaOb
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        result_type: Annotated[str, Field(alias="resultType")] = "complete"
+        result_type: str = "complete"
         """Kind of result, such as `complete` or `input_required`."""
-        ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = 0
+        ttl_ms: Annotated[int, Field(ge=0)] = 0
         """Time for which the result may be cached, in milliseconds."""
-        cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = "private"
+        cache_scope: Literal["private", "public"] = "private"
         """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
-        supported_versions: Annotated[list[str], Field(alias="supportedVersions")]
+        supported_versions: list[str]
         """Protocol versions in which the server accepts requests."""
         capabilities: ServerCapabilities
         """Optional features that the server supports."""
@@ -2681,11 +2672,11 @@ if TYPE_CHECKING or is_needed("InitializeResult", "Implementation", "Result", "S
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        protocol_version: Annotated[str, Field(alias="protocolVersion")]
+        protocol_version: str
         """Protocol version that the server has chosen."""
         capabilities: ServerCapabilities
         """Optional features that the server supports."""
-        server_info: Annotated[Implementation, Field(alias="serverInfo")]
+        server_info: Implementation
         """Name and version of the server."""
         instructions: str | None = None
         """Advice for the model on making good use of the server."""
@@ -2842,9 +2833,9 @@ if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchema", "UntitledMultiSel
         """Label of the field in the form."""
         description: str | None = None
         """Purpose of the field, shown with it."""
-        min_items: Annotated[int | None, Field(alias="minItems")] = None
+        min_items: int | None = None
         """Smallest number of choices allowed."""
-        max_items: Annotated[int | None, Field(alias="maxItems")] = None
+        max_items: int | None = None
         """Largest number of choices allowed."""
         items: UntitledMultiSelectEnumSchemaItems
         """Schema of the values to choose from."""
@@ -2964,11 +2955,11 @@ if TYPE_CHECKING or is_needed("InitializeRequestParams", "ClientCapabilities", "
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        protocol_version: Annotated[str, Field(alias="protocolVersion")]
+        protocol_version: str
         """Newest protocol version that the client supports."""
         capabilities: ClientCapabilities
         """Optional features that the client supports."""
-        client_info: Annotated[Implementation, Field(alias="clientInfo")]
+        client_info: Implementation
         """Name and version of the client."""
 
 
@@ -3036,7 +3027,7 @@ if TYPE_CHECKING or is_needed("MissingRequiredClientCapabilityErrorData", "Clien
     class MissingRequiredClientCapabilityErrorData(Model):
         """Capabilities that the client would have to declare. https://modelcontextprotocol.io/specification/2026-07-28/schema#missingrequiredclientcapabilityerror"""
 
-        required_capabilities: Annotated[ClientCapabilities, Field(alias="requiredCapabilities")]
+        required_capabilities: ClientCapabilities
         """Capabilities that the request needs and the client did not declare."""
 
 

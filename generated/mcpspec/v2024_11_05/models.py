@@ -37,7 +37,7 @@ if TYPE_CHECKING or is_needed("BlobResourceContents"):
 
         uri: str
         """URI of the resource."""
-        mime_type: TypingAnnotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type of the content, such as `text/plain`."""
         blob: str
         """Bytes of the resource, in base64."""
@@ -48,7 +48,7 @@ if TYPE_CHECKING or is_needed("ClientCapabilitiesRoots"):
     class ClientCapabilitiesRoots(Model):
         """Present when the client can list its roots. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
 
-        list_changed: TypingAnnotated[bool | None, Field(alias="listChanged")] = None
+        list_changed: bool | None = None
         """True if changes to the roots are announced by a notification."""
 
 
@@ -85,7 +85,7 @@ if TYPE_CHECKING or is_needed("CompleteResultCompletion"):
         """Suggested values, at most 100."""
         total: int | None = None
         """Number of matches in all, which may exceed the number returned."""
-        has_more: TypingAnnotated[bool | None, Field(alias="hasMore")] = None
+        has_more: bool | None = None
         """True if there are more matches than those returned."""
 
 
@@ -224,20 +224,15 @@ if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
 
         hints: list[ModelHint] | None = None
         """Models to prefer, the first match winning."""
-        cost_priority: TypingAnnotated[
-            TypingAnnotated[float, Field(ge=0, le=1)] | TypingAnnotated[int, Field(ge=0, le=1)] | None,
-            Field(alias="costPriority"),
-        ] = None
+        cost_priority: TypingAnnotated[float, Field(ge=0, le=1)] | TypingAnnotated[int, Field(ge=0, le=1)] | None = None
         """Weight of low cost in the choice of model, from 0 to 1."""
-        speed_priority: TypingAnnotated[
-            TypingAnnotated[float, Field(ge=0, le=1)] | TypingAnnotated[int, Field(ge=0, le=1)] | None,
-            Field(alias="speedPriority"),
-        ] = None
+        speed_priority: TypingAnnotated[float, Field(ge=0, le=1)] | TypingAnnotated[int, Field(ge=0, le=1)] | None = (
+            None
+        )
         """Weight of low latency in the choice of model, from 0 to 1."""
-        intelligence_priority: TypingAnnotated[
-            TypingAnnotated[float, Field(ge=0, le=1)] | TypingAnnotated[int, Field(ge=0, le=1)] | None,
-            Field(alias="intelligencePriority"),
-        ] = None
+        intelligence_priority: (
+            TypingAnnotated[float, Field(ge=0, le=1)] | TypingAnnotated[int, Field(ge=0, le=1)] | None
+        ) = None
         """Weight of ability in the choice of model, from 0 to 1."""
 
 
@@ -288,7 +283,7 @@ if TYPE_CHECKING or is_needed("PaginatedResult"):
 
         meta: TypingAnnotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object."""
-        next_cursor: TypingAnnotated[str | None, Field(alias="nextCursor")] = None
+        next_cursor: str | None = None
         """Position of the next page; absent on the last page."""
 
 
@@ -304,7 +299,7 @@ if TYPE_CHECKING or is_needed("ProgressNotificationParams", "ProgressToken"):
 
         meta: TypingAnnotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object."""
-        progress_token: TypingAnnotated[ProgressToken, Field(alias="progressToken")]
+        progress_token: ProgressToken
         """Token that the request in progress gave for its updates."""
         progress: float | int
         """Amount done so far, which only grows."""
@@ -358,7 +353,7 @@ if TYPE_CHECKING or is_needed("ListPromptsResult", "Prompt"):
 
         meta: TypingAnnotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object."""
-        next_cursor: TypingAnnotated[str | None, Field(alias="nextCursor")] = None
+        next_cursor: str | None = None
         """Position of the next page; absent on the last page."""
         prompts: list[Prompt]
         """Prompts on this page."""
@@ -409,7 +404,7 @@ if TYPE_CHECKING or is_needed("CancelledNotificationParams", "RequestId"):
 
         meta: TypingAnnotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object."""
-        request_id: TypingAnnotated[RequestId, Field(alias="requestId")]
+        request_id: RequestId
         """Identifier of the request to cancel."""
         reason: str | None = None
         """Reason for the cancellation, as text to log or show."""
@@ -509,11 +504,11 @@ if TYPE_CHECKING or is_needed("InitializeRequestParams", "ClientCapabilities", "
 
         meta: TypingAnnotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object."""
-        protocol_version: TypingAnnotated[str, Field(alias="protocolVersion")]
+        protocol_version: str
         """Newest protocol version that the client supports."""
         capabilities: ClientCapabilities
         """Optional features that the client supports."""
-        client_info: TypingAnnotated[Implementation, Field(alias="clientInfo")]
+        client_info: Implementation
         """Name and version of the client."""
 
 
@@ -761,7 +756,7 @@ if TYPE_CHECKING or is_needed("ResourceContents"):
 
         uri: str
         """URI of the resource."""
-        mime_type: TypingAnnotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type of the content, such as `text/plain`."""
 
 
@@ -928,7 +923,7 @@ if TYPE_CHECKING or is_needed("ImageContent", "Annotations"):
         """Hints about the object: audience and importance."""
         data: str
         """Bytes of the picture, in base64."""
-        mime_type: TypingAnnotated[str, Field(alias="mimeType")]
+        mime_type: str
         """Media type of the picture, such as `image/png`."""
 
 
@@ -945,7 +940,7 @@ if TYPE_CHECKING or is_needed("Resource", "Annotations"):
         """Identifier of the resource."""
         description: str | None = None
         """Description of the content of the resource."""
-        mime_type: TypingAnnotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type of the content, such as `text/plain`."""
         size: int | None = None
         """Size of the raw content, in bytes."""
@@ -958,7 +953,7 @@ if TYPE_CHECKING or is_needed("ListResourcesResult", "Resource"):
 
         meta: TypingAnnotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object."""
-        next_cursor: TypingAnnotated[str | None, Field(alias="nextCursor")] = None
+        next_cursor: str | None = None
         """Position of the next page; absent on the last page."""
         resources: list[Resource]
         """Resources on this page."""
@@ -971,13 +966,13 @@ if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations"):
 
         annotations: Annotations | None = None
         """Hints about the object: audience and importance."""
-        uri_template: TypingAnnotated[str, Field(alias="uriTemplate")]
+        uri_template: str
         """Template of the URIs, in the syntax of RFC 6570."""
         name: str
         """Identifier of the template."""
         description: str | None = None
         """Description of the resources that match the template."""
-        mime_type: TypingAnnotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type that all matching resources share."""
 
 
@@ -988,9 +983,9 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesResult", "ResourceTemplate")
 
         meta: TypingAnnotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object."""
-        next_cursor: TypingAnnotated[str | None, Field(alias="nextCursor")] = None
+        next_cursor: str | None = None
         """Position of the next page; absent on the last page."""
-        resource_templates: TypingAnnotated[list[ResourceTemplate], Field(alias="resourceTemplates")]
+        resource_templates: list[ResourceTemplate]
         """Resource templates on this page."""
 
 
@@ -1058,7 +1053,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesPrompts"):
     class ServerCapabilitiesPrompts(Model):
         """Present when the server offers prompts. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
 
-        list_changed: TypingAnnotated[bool | None, Field(alias="listChanged")] = None
+        list_changed: bool | None = None
         """True if changes to the list are announced by notifications."""
 
 
@@ -1069,7 +1064,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesResources"):
 
         subscribe: bool | None = None
         """True if clients may subscribe to changes of single resources."""
-        list_changed: TypingAnnotated[bool | None, Field(alias="listChanged")] = None
+        list_changed: bool | None = None
         """True if changes to the list are announced by notifications."""
 
 
@@ -1078,7 +1073,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesTools"):
     class ServerCapabilitiesTools(Model):
         """Present when the server offers tools. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
 
-        list_changed: TypingAnnotated[bool | None, Field(alias="listChanged")] = None
+        list_changed: bool | None = None
         """True if changes to the list are announced by notifications."""
 
 
@@ -1108,11 +1103,11 @@ if TYPE_CHECKING or is_needed("InitializeResult", "Implementation", "ServerCapab
 
         meta: TypingAnnotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object."""
-        protocol_version: TypingAnnotated[str, Field(alias="protocolVersion")]
+        protocol_version: str
         """Protocol version that the server has chosen."""
         capabilities: ServerCapabilities
         """Optional features that the server supports."""
-        server_info: TypingAnnotated[Implementation, Field(alias="serverInfo")]
+        server_info: Implementation
         """Name and version of the server."""
         instructions: str | None = None
         """Advice for the model on making good use of the server."""
@@ -1196,7 +1191,7 @@ if TYPE_CHECKING or is_needed("CreateMessageResult", "ImageContent", "Role", "Te
         """Output of the model."""
         model: str
         """Model that wrote the message."""
-        stop_reason: TypingAnnotated[str | None, Field(alias="stopReason")] = None
+        stop_reason: str | None = None
         """Reason why generation stopped, such as `endTurn`, `stopSequence` or `maxTokens`."""
 
 
@@ -1227,20 +1222,17 @@ if TYPE_CHECKING or is_needed("CreateMessageRequestParams", "ModelPreferences", 
         """Additional data about the message or object."""
         messages: list[SamplingMessage]
         """Messages of the conversation, in order."""
-        model_preferences: TypingAnnotated[ModelPreferences | None, Field(alias="modelPreferences")] = None
+        model_preferences: ModelPreferences | None = None
         """Preferences of the server for the model; the client may ignore them."""
-        system_prompt: TypingAnnotated[str | None, Field(alias="systemPrompt")] = None
+        system_prompt: str | None = None
         """System prompt that the server proposes; the client may change or drop it."""
-        include_context: TypingAnnotated[
-            TypingAnnotated[Literal["allServers", "none", "thisServer"], Field(alias="includeContext")],
-            null_means("none"),
-        ] = "none"
+        include_context: TypingAnnotated[Literal["allServers", "none", "thisServer"], null_means("none")] = "none"
         """Servers whose context is added to the prompt: `none`, `thisServer` or `allServers`."""
         temperature: float | int | None = None
         """Randomness of the generation; higher values give more varied text."""
-        max_tokens: TypingAnnotated[int, Field(alias="maxTokens")]
+        max_tokens: int
         """Largest number of tokens to generate."""
-        stop_sequences: TypingAnnotated[list[str] | None, Field(alias="stopSequences")] = None
+        stop_sequences: list[str] | None = None
         """Strings at which generation stops."""
         metadata: dict[str, Any] | None = None
         """Extra data for the model's provider, in a form of that provider's choice."""
@@ -1275,7 +1267,7 @@ if TYPE_CHECKING or is_needed("TextResourceContents"):
 
         uri: str
         """URI of the resource."""
-        mime_type: TypingAnnotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type of the content, such as `text/plain`."""
         text: str
         """The text itself."""
@@ -1310,7 +1302,7 @@ if TYPE_CHECKING or is_needed("CallToolResult", "EmbeddedResource", "ImageConten
         """Additional data about the message or object."""
         content: list[TextContent | ImageContent | EmbeddedResource]
         """Output of the tool, for the model to read."""
-        is_error: TypingAnnotated[TypingAnnotated[bool, Field(alias="isError")], null_means(False)] = False
+        is_error: TypingAnnotated[bool, null_means(False)] = False
         """True if the tool failed; false when absent."""
 
 
@@ -1363,7 +1355,7 @@ if TYPE_CHECKING or is_needed("Tool", "ToolInputSchema"):
         """Identifier by which the tool is called."""
         description: str | None = None
         """Description of the tool, for the model."""
-        input_schema: TypingAnnotated[ToolInputSchema, Field(alias="inputSchema")]
+        input_schema: ToolInputSchema
         """JSON Schema of the tool's arguments."""
 
 
@@ -1374,7 +1366,7 @@ if TYPE_CHECKING or is_needed("ListToolsResult", "Tool"):
 
         meta: TypingAnnotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object."""
-        next_cursor: TypingAnnotated[str | None, Field(alias="nextCursor")] = None
+        next_cursor: str | None = None
         """Position of the next page; absent on the last page."""
         tools: list[Tool]
         """Tools on this page."""

@@ -48,7 +48,7 @@ class BlobResourceContents(Struct, kw_only=True):
 
     uri: str
     """URI of the resource."""
-    mime_type: str | None = field(name="mimeType", default=None)
+    mime_type: str | None = None
     """Media type of the content, such as `text/plain`."""
     blob: str
     """Bytes of the resource, in base64."""
@@ -85,7 +85,7 @@ class CallToolResult(Struct, kw_only=True):
     """Additional data about the message or object."""
     content: list[TextContent | ImageContent | EmbeddedResource]
     """Output of the tool, for the model to read."""
-    is_error: bool = field(name="isError", default=False)
+    is_error: bool = False
     """True if the tool failed; false when absent."""
 
 
@@ -105,7 +105,7 @@ class CancelledNotificationParams(Struct, kw_only=True):
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Additional data about the message or object."""
-    request_id: RequestId = field(name="requestId")
+    request_id: RequestId
     """Identifier of the request to cancel."""
     reason: str | None = None
     """Reason for the cancellation, as text to log or show."""
@@ -125,7 +125,7 @@ class ClientCapabilities(Struct, kw_only=True):
 class ClientCapabilitiesRoots(Struct, kw_only=True):
     """Present when the client can list its roots. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
 
-    list_changed: bool | None = field(name="listChanged", default=None)
+    list_changed: bool | None = None
     """True if changes to the roots are announced by a notification."""
 
 
@@ -178,7 +178,7 @@ class CompleteResultCompletion(Struct, kw_only=True):
     """Suggested values, at most 100."""
     total: int | None = None
     """Number of matches in all, which may exceed the number returned."""
-    has_more: bool | None = field(name="hasMore", default=None)
+    has_more: bool | None = None
     """True if there are more matches than those returned."""
 
 
@@ -202,17 +202,17 @@ class CreateMessageRequestParams(Struct, kw_only=True):
     """Additional data about the message or object."""
     messages: list[SamplingMessage]
     """Messages of the conversation, in order."""
-    model_preferences: ModelPreferences | None = field(name="modelPreferences", default=None)
+    model_preferences: ModelPreferences | None = None
     """Preferences of the server for the model; the client may ignore them."""
-    system_prompt: str | None = field(name="systemPrompt", default=None)
+    system_prompt: str | None = None
     """System prompt that the server proposes; the client may change or drop it."""
-    include_context: Literal["allServers", "none", "thisServer"] = field(name="includeContext", default="none")
+    include_context: Literal["allServers", "none", "thisServer"] = "none"
     """Servers whose context is added to the prompt: `none`, `thisServer` or `allServers`."""
     temperature: float | int | None = None
     """Randomness of the generation; higher values give more varied text."""
-    max_tokens: int = field(name="maxTokens")
+    max_tokens: int
     """Largest number of tokens to generate."""
-    stop_sequences: list[str] | None = field(name="stopSequences", default=None)
+    stop_sequences: list[str] | None = None
     """Strings at which generation stops."""
     metadata: dict[str, Any] | None = None
     """Extra data for the model's provider, in a form of that provider's choice."""
@@ -229,7 +229,7 @@ class CreateMessageResult(Struct, kw_only=True):
     """Output of the model."""
     model: str
     """Model that wrote the message."""
-    stop_reason: str | None = field(name="stopReason", default=None)
+    stop_reason: str | None = None
     """Reason why generation stopped, such as `endTurn`, `stopSequence` or `maxTokens`."""
 
 
@@ -292,7 +292,7 @@ class ImageContent(ConstantStruct, kw_only=True, tag_field="type", tag="image"):
     """Hints about the object: audience and importance."""
     data: str
     """Bytes of the picture, in base64."""
-    mime_type: str = field(name="mimeType")
+    mime_type: str
     """Media type of the picture, such as `image/png`."""
 
 
@@ -323,11 +323,11 @@ class InitializeRequestParams(Struct, kw_only=True):
 
     meta: RequestParamsMeta | None = field(name="_meta", default=None)
     """Additional data about the message or object."""
-    protocol_version: str = field(name="protocolVersion")
+    protocol_version: str
     """Newest protocol version that the client supports."""
     capabilities: ClientCapabilities
     """Optional features that the client supports."""
-    client_info: Implementation = field(name="clientInfo")
+    client_info: Implementation
     """Name and version of the client."""
 
 
@@ -336,11 +336,11 @@ class InitializeResult(Struct, kw_only=True):
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Additional data about the message or object."""
-    protocol_version: str = field(name="protocolVersion")
+    protocol_version: str
     """Protocol version that the server has chosen."""
     capabilities: ServerCapabilities
     """Optional features that the server supports."""
-    server_info: Implementation = field(name="serverInfo")
+    server_info: Implementation
     """Name and version of the server."""
     instructions: str | None = None
     """Advice for the model on making good use of the server."""
@@ -474,7 +474,7 @@ class ListPromptsResult(Struct, kw_only=True):
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Additional data about the message or object."""
-    next_cursor: str | None = field(name="nextCursor", default=None)
+    next_cursor: str | None = None
     """Position of the next page; absent on the last page."""
     prompts: list[Prompt]
     """Prompts on this page."""
@@ -507,9 +507,9 @@ class ListResourceTemplatesResult(Struct, kw_only=True):
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Additional data about the message or object."""
-    next_cursor: str | None = field(name="nextCursor", default=None)
+    next_cursor: str | None = None
     """Position of the next page; absent on the last page."""
-    resource_templates: list[ResourceTemplate] = field(name="resourceTemplates")
+    resource_templates: list[ResourceTemplate]
     """Resource templates on this page."""
 
 
@@ -540,7 +540,7 @@ class ListResourcesResult(Struct, kw_only=True):
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Additional data about the message or object."""
-    next_cursor: str | None = field(name="nextCursor", default=None)
+    next_cursor: str | None = None
     """Position of the next page; absent on the last page."""
     resources: list[Resource]
     """Resources on this page."""
@@ -603,7 +603,7 @@ class ListToolsResult(Struct, kw_only=True):
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Additional data about the message or object."""
-    next_cursor: str | None = field(name="nextCursor", default=None)
+    next_cursor: str | None = None
     """Position of the next page; absent on the last page."""
     tools: list[Tool]
     """Tools on this page."""
@@ -649,16 +649,12 @@ class ModelPreferences(Struct, kw_only=True):
 
     hints: list[ModelHint] | None = None
     """Models to prefer, the first match winning."""
-    cost_priority: TypingAnnotated[float, Meta(ge=0, le=1)] | TypingAnnotated[int, Meta(ge=0, le=1)] | None = field(
-        name="costPriority", default=None
-    )
+    cost_priority: TypingAnnotated[float, Meta(ge=0, le=1)] | TypingAnnotated[int, Meta(ge=0, le=1)] | None = None
     """Weight of low cost in the choice of model, from 0 to 1."""
-    speed_priority: TypingAnnotated[float, Meta(ge=0, le=1)] | TypingAnnotated[int, Meta(ge=0, le=1)] | None = field(
-        name="speedPriority", default=None
-    )
+    speed_priority: TypingAnnotated[float, Meta(ge=0, le=1)] | TypingAnnotated[int, Meta(ge=0, le=1)] | None = None
     """Weight of low latency in the choice of model, from 0 to 1."""
     intelligence_priority: TypingAnnotated[float, Meta(ge=0, le=1)] | TypingAnnotated[int, Meta(ge=0, le=1)] | None = (
-        field(name="intelligencePriority", default=None)
+        None
     )
     """Weight of ability in the choice of model, from 0 to 1."""
 
@@ -701,7 +697,7 @@ class PaginatedResult(Struct, kw_only=True):
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Additional data about the message or object."""
-    next_cursor: str | None = field(name="nextCursor", default=None)
+    next_cursor: str | None = None
     """Position of the next page; absent on the last page."""
 
 
@@ -742,7 +738,7 @@ class ProgressNotificationParams(Struct, kw_only=True):
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Additional data about the message or object."""
-    progress_token: ProgressToken = field(name="progressToken")
+    progress_token: ProgressToken
     """Token that the request in progress gave for its updates."""
     progress: float | int
     """Amount done so far, which only grows."""
@@ -882,7 +878,7 @@ class Resource(Struct, kw_only=True):
     """Identifier of the resource."""
     description: str | None = None
     """Description of the content of the resource."""
-    mime_type: str | None = field(name="mimeType", default=None)
+    mime_type: str | None = None
     """Media type of the content, such as `text/plain`."""
     size: int | None = None
     """Size of the raw content, in bytes."""
@@ -893,7 +889,7 @@ class ResourceContents(Struct, kw_only=True):
 
     uri: str
     """URI of the resource."""
-    mime_type: str | None = field(name="mimeType", default=None)
+    mime_type: str | None = None
     """Media type of the content, such as `text/plain`."""
 
 
@@ -932,13 +928,13 @@ class ResourceTemplate(Struct, kw_only=True):
 
     annotations: Annotations | None = None
     """Hints about the object: audience and importance."""
-    uri_template: str = field(name="uriTemplate")
+    uri_template: str
     """Template of the URIs, in the syntax of RFC 6570."""
     name: str
     """Identifier of the template."""
     description: str | None = None
     """Description of the resources that match the template."""
-    mime_type: str | None = field(name="mimeType", default=None)
+    mime_type: str | None = None
     """Media type that all matching resources share."""
 
 
@@ -1050,7 +1046,7 @@ class ServerCapabilities(Struct, kw_only=True):
 class ServerCapabilitiesPrompts(Struct, kw_only=True):
     """Present when the server offers prompts. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
 
-    list_changed: bool | None = field(name="listChanged", default=None)
+    list_changed: bool | None = None
     """True if changes to the list are announced by notifications."""
 
 
@@ -1059,14 +1055,14 @@ class ServerCapabilitiesResources(Struct, kw_only=True):
 
     subscribe: bool | None = None
     """True if clients may subscribe to changes of single resources."""
-    list_changed: bool | None = field(name="listChanged", default=None)
+    list_changed: bool | None = None
     """True if changes to the list are announced by notifications."""
 
 
 class ServerCapabilitiesTools(Struct, kw_only=True):
     """Present when the server offers tools. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
 
-    list_changed: bool | None = field(name="listChanged", default=None)
+    list_changed: bool | None = None
     """True if changes to the list are announced by notifications."""
 
 
@@ -1167,7 +1163,7 @@ class TextResourceContents(Struct, kw_only=True):
 
     uri: str
     """URI of the resource."""
-    mime_type: str | None = field(name="mimeType", default=None)
+    mime_type: str | None = None
     """Media type of the content, such as `text/plain`."""
     text: str
     """The text itself."""
@@ -1189,7 +1185,7 @@ class Tool(Struct, kw_only=True):
     """Identifier by which the tool is called."""
     description: str | None = None
     """Description of the tool, for the model."""
-    input_schema: ToolInputSchema = field(name="inputSchema")
+    input_schema: ToolInputSchema
     """JSON Schema of the tool's arguments."""
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING or is_needed("BlobResourceContents"):
 
         uri: str
         """URI of the resource."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type of the content, such as `text/plain`."""
         blob: str
         """Bytes of the resource, in base64."""
@@ -47,7 +47,7 @@ if TYPE_CHECKING or is_needed("ClientCapabilitiesRoots"):
     class ClientCapabilitiesRoots(Model):
         """Present when the client can list its roots. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts"""
 
-        list_changed: Annotated[bool | None, Field(alias="listChanged")] = None
+        list_changed: bool | None = None
         """True if changes to the roots are announced by a notification."""
 
 
@@ -84,7 +84,7 @@ if TYPE_CHECKING or is_needed("CompleteResultCompletion"):
         """Suggested values, at most 100."""
         total: int | None = None
         """Number of matches in all, which may exceed the number returned."""
-        has_more: Annotated[bool | None, Field(alias="hasMore")] = None
+        has_more: bool | None = None
         """True if there are more matches than those returned."""
 
 
@@ -223,18 +223,11 @@ if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
 
         hints: list[ModelHint] | None = None
         """Models to prefer, the first match winning."""
-        cost_priority: Annotated[
-            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None, Field(alias="costPriority")
-        ] = None
+        cost_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None = None
         """Weight of low cost in the choice of model, from 0 to 1."""
-        speed_priority: Annotated[
-            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None, Field(alias="speedPriority")
-        ] = None
+        speed_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None = None
         """Weight of low latency in the choice of model, from 0 to 1."""
-        intelligence_priority: Annotated[
-            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None,
-            Field(alias="intelligencePriority"),
-        ] = None
+        intelligence_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None = None
         """Weight of ability in the choice of model, from 0 to 1."""
 
 
@@ -285,7 +278,7 @@ if TYPE_CHECKING or is_needed("PaginatedResult"):
 
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object."""
-        next_cursor: Annotated[str | None, Field(alias="nextCursor")] = None
+        next_cursor: str | None = None
         """Position of the next page; absent on the last page."""
 
 
@@ -301,7 +294,7 @@ if TYPE_CHECKING or is_needed("ProgressNotificationParams", "ProgressToken"):
 
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object."""
-        progress_token: Annotated[ProgressToken, Field(alias="progressToken")]
+        progress_token: ProgressToken
         """Token that the request in progress gave for its updates."""
         progress: float | int
         """Amount done so far, which only grows."""
@@ -357,7 +350,7 @@ if TYPE_CHECKING or is_needed("ListPromptsResult", "Prompt"):
 
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object."""
-        next_cursor: Annotated[str | None, Field(alias="nextCursor")] = None
+        next_cursor: str | None = None
         """Position of the next page; absent on the last page."""
         prompts: list[Prompt]
         """Prompts on this page."""
@@ -408,7 +401,7 @@ if TYPE_CHECKING or is_needed("CancelledNotificationParams", "RequestId"):
 
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object."""
-        request_id: Annotated[RequestId, Field(alias="requestId")]
+        request_id: RequestId
         """Identifier of the request to cancel."""
         reason: str | None = None
         """Reason for the cancellation, as text to log or show."""
@@ -508,11 +501,11 @@ if TYPE_CHECKING or is_needed("InitializeRequestParams", "ClientCapabilities", "
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object."""
-        protocol_version: Annotated[str, Field(alias="protocolVersion")]
+        protocol_version: str
         """Newest protocol version that the client supports."""
         capabilities: ClientCapabilities
         """Optional features that the client supports."""
-        client_info: Annotated[Implementation, Field(alias="clientInfo")]
+        client_info: Implementation
         """Name and version of the client."""
 
 
@@ -771,7 +764,7 @@ if TYPE_CHECKING or is_needed("ResourceContents"):
 
         uri: str
         """URI of the resource."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type of the content, such as `text/plain`."""
 
 
@@ -951,7 +944,7 @@ if TYPE_CHECKING or is_needed("AudioContent", "Annotations"):
         """Constant that identifies the kind of object."""
         data: str
         """Bytes of the sound, in base64."""
-        mime_type: Annotated[str, Field(alias="mimeType")]
+        mime_type: str
         """Media type of the sound, such as `audio/wav`."""
         annotations: Annotations | None = None
         """Hints about the object: audience and importance."""
@@ -966,7 +959,7 @@ if TYPE_CHECKING or is_needed("ImageContent", "Annotations"):
         """Constant that identifies the kind of object."""
         data: str
         """Bytes of the picture, in base64."""
-        mime_type: Annotated[str, Field(alias="mimeType")]
+        mime_type: str
         """Media type of the picture, such as `image/png`."""
         annotations: Annotations | None = None
         """Hints about the object: audience and importance."""
@@ -983,7 +976,7 @@ if TYPE_CHECKING or is_needed("Resource", "Annotations"):
         """Identifier of the resource."""
         description: str | None = None
         """Description of the content of the resource."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type of the content, such as `text/plain`."""
         annotations: Annotations | None = None
         """Hints about the object: audience and importance."""
@@ -998,7 +991,7 @@ if TYPE_CHECKING or is_needed("ListResourcesResult", "Resource"):
 
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object."""
-        next_cursor: Annotated[str | None, Field(alias="nextCursor")] = None
+        next_cursor: str | None = None
         """Position of the next page; absent on the last page."""
         resources: list[Resource]
         """Resources on this page."""
@@ -1009,13 +1002,13 @@ if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations"):
     class ResourceTemplate(Model):
         """Family of resources whose URIs follow a template. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts"""
 
-        uri_template: Annotated[str, Field(alias="uriTemplate")]
+        uri_template: str
         """Template of the URIs, in the syntax of RFC 6570."""
         name: str
         """Identifier of the template."""
         description: str | None = None
         """Description of the resources that match the template."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type that all matching resources share."""
         annotations: Annotations | None = None
         """Hints about the object: audience and importance."""
@@ -1028,9 +1021,9 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesResult", "ResourceTemplate")
 
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object."""
-        next_cursor: Annotated[str | None, Field(alias="nextCursor")] = None
+        next_cursor: str | None = None
         """Position of the next page; absent on the last page."""
-        resource_templates: Annotated[list[ResourceTemplate], Field(alias="resourceTemplates")]
+        resource_templates: list[ResourceTemplate]
         """Resource templates on this page."""
 
 
@@ -1098,7 +1091,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesPrompts"):
     class ServerCapabilitiesPrompts(Model):
         """Present when the server offers prompts. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts"""
 
-        list_changed: Annotated[bool | None, Field(alias="listChanged")] = None
+        list_changed: bool | None = None
         """True if changes to the list are announced by notifications."""
 
 
@@ -1109,7 +1102,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesResources"):
 
         subscribe: bool | None = None
         """True if clients may subscribe to changes of single resources."""
-        list_changed: Annotated[bool | None, Field(alias="listChanged")] = None
+        list_changed: bool | None = None
         """True if changes to the list are announced by notifications."""
 
 
@@ -1118,7 +1111,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesTools"):
     class ServerCapabilitiesTools(Model):
         """Present when the server offers tools. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts"""
 
-        list_changed: Annotated[bool | None, Field(alias="listChanged")] = None
+        list_changed: bool | None = None
         """True if changes to the list are announced by notifications."""
 
 
@@ -1150,11 +1143,11 @@ if TYPE_CHECKING or is_needed("InitializeResult", "Implementation", "ServerCapab
 
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object."""
-        protocol_version: Annotated[str, Field(alias="protocolVersion")]
+        protocol_version: str
         """Protocol version that the server has chosen."""
         capabilities: ServerCapabilities
         """Optional features that the server supports."""
-        server_info: Annotated[Implementation, Field(alias="serverInfo")]
+        server_info: Implementation
         """Name and version of the server."""
         instructions: str | None = None
         """Advice for the model on making good use of the server."""
@@ -1238,7 +1231,7 @@ if TYPE_CHECKING or is_needed("CreateMessageResult", "AudioContent", "ImageConte
         """Output of the model."""
         model: str
         """Model that wrote the message."""
-        stop_reason: Annotated[str | None, Field(alias="stopReason")] = None
+        stop_reason: str | None = None
         """Reason why generation stopped, such as `endTurn`, `stopSequence` or `maxTokens`."""
 
 
@@ -1269,19 +1262,17 @@ if TYPE_CHECKING or is_needed("CreateMessageRequestParams", "ModelPreferences", 
         """Additional data about the message or object."""
         messages: list[SamplingMessage]
         """Messages of the conversation, in order."""
-        model_preferences: Annotated[ModelPreferences | None, Field(alias="modelPreferences")] = None
+        model_preferences: ModelPreferences | None = None
         """Preferences of the server for the model; the client may ignore them."""
-        system_prompt: Annotated[str | None, Field(alias="systemPrompt")] = None
+        system_prompt: str | None = None
         """System prompt that the server proposes; the client may change or drop it."""
-        include_context: Annotated[
-            Annotated[Literal["allServers", "none", "thisServer"], Field(alias="includeContext")], null_means("none")
-        ] = "none"
+        include_context: Annotated[Literal["allServers", "none", "thisServer"], null_means("none")] = "none"
         """Servers whose context is added to the prompt: `none`, `thisServer` or `allServers`."""
         temperature: float | int | None = None
         """Randomness of the generation; higher values give more varied text."""
-        max_tokens: Annotated[int, Field(alias="maxTokens")]
+        max_tokens: int
         """Largest number of tokens to generate."""
-        stop_sequences: Annotated[list[str] | None, Field(alias="stopSequences")] = None
+        stop_sequences: list[str] | None = None
         """Strings at which generation stops."""
         metadata: dict[str, Any] | None = None
         """Extra data for the model's provider, in a form of that provider's choice."""
@@ -1316,7 +1307,7 @@ if TYPE_CHECKING or is_needed("TextResourceContents"):
 
         uri: str
         """URI of the resource."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type of the content, such as `text/plain`."""
         text: str
         """The text itself."""
@@ -1351,7 +1342,7 @@ if TYPE_CHECKING or is_needed("CallToolResult", "AudioContent", "EmbeddedResourc
         """Additional data about the message or object."""
         content: list[TextContent | ImageContent | AudioContent | EmbeddedResource]
         """Output of the tool, for the model to read."""
-        is_error: Annotated[Annotated[bool, Field(alias="isError")], null_means(False)] = False
+        is_error: Annotated[bool, null_means(False)] = False
         """True if the tool failed; false when absent."""
 
 
@@ -1399,13 +1390,13 @@ if TYPE_CHECKING or is_needed("ToolAnnotations"):
 
         title: str | None = None
         """Name to show to people."""
-        read_only_hint: Annotated[bool | None, Field(alias="readOnlyHint")] = None
+        read_only_hint: bool | None = None
         """True if the tool changes nothing; false when absent."""
-        destructive_hint: Annotated[bool | None, Field(alias="destructiveHint")] = None
+        destructive_hint: bool | None = None
         """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
-        idempotent_hint: Annotated[bool | None, Field(alias="idempotentHint")] = None
+        idempotent_hint: bool | None = None
         """True if a repeated call with equal arguments changes nothing more; false when absent."""
-        open_world_hint: Annotated[bool | None, Field(alias="openWorldHint")] = None
+        open_world_hint: bool | None = None
         """True if the tool interacts with external systems, as a web search does; true when absent."""
 
 
@@ -1423,7 +1414,7 @@ if TYPE_CHECKING or is_needed("Tool", "ToolAnnotations", "ToolInputSchema"):
         """Identifier by which the tool is called."""
         description: str | None = None
         """Description of the tool, for the model."""
-        input_schema: Annotated[ToolInputSchema, Field(alias="inputSchema")]
+        input_schema: ToolInputSchema
         """JSON Schema of the tool's arguments."""
         annotations: ToolAnnotations | None = None
         """Hints about how the tool behaves."""
@@ -1436,7 +1427,7 @@ if TYPE_CHECKING or is_needed("ListToolsResult", "Tool"):
 
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object."""
-        next_cursor: Annotated[str | None, Field(alias="nextCursor")] = None
+        next_cursor: str | None = None
         """Position of the next page; absent on the last page."""
         tools: list[Tool]
         """Tools on this page."""

@@ -47,7 +47,7 @@ if TYPE_CHECKING or is_needed("BlobResourceContents"):
 
         uri: str
         """URI of the resource."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type of the content, such as `text/plain`."""
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -75,7 +75,7 @@ if TYPE_CHECKING or is_needed("ClientCapabilitiesRoots"):
     class ClientCapabilitiesRoots(Model):
         """Present when the client can list its roots. https://modelcontextprotocol.io/specification/2025-06-18/schema#clientcapabilities"""
 
-        list_changed: Annotated[bool | None, Field(alias="listChanged")] = None
+        list_changed: bool | None = None
         """True if changes to the roots are announced by a notification."""
 
 
@@ -123,7 +123,7 @@ if TYPE_CHECKING or is_needed("CompleteResultCompletion"):
         """Suggested values, at most 100."""
         total: int | None = None
         """Number of matches in all, which may exceed the number returned."""
-        has_more: Annotated[bool | None, Field(alias="hasMore")] = None
+        has_more: bool | None = None
         """True if there are more matches than those returned."""
 
 
@@ -174,7 +174,7 @@ if TYPE_CHECKING or is_needed("EnumSchema"):
         """Purpose of the field, shown with it."""
         enum: list[str]
         """Allowed values."""
-        enum_names: Annotated[list[str] | None, Field(alias="enumNames")] = None
+        enum_names: list[str] | None = None
         """Labels of the values, in the order of `enum`."""
 
 
@@ -299,18 +299,11 @@ if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
 
         hints: list[ModelHint] | None = None
         """Models to prefer, the first match winning."""
-        cost_priority: Annotated[
-            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None, Field(alias="costPriority")
-        ] = None
+        cost_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None = None
         """Weight of low cost in the choice of model, from 0 to 1."""
-        speed_priority: Annotated[
-            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None, Field(alias="speedPriority")
-        ] = None
+        speed_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None = None
         """Weight of low latency in the choice of model, from 0 to 1."""
-        intelligence_priority: Annotated[
-            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None,
-            Field(alias="intelligencePriority"),
-        ] = None
+        intelligence_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None = None
         """Weight of ability in the choice of model, from 0 to 1."""
 
 
@@ -378,7 +371,7 @@ if TYPE_CHECKING or is_needed("PaginatedResult"):
 
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        next_cursor: Annotated[str | None, Field(alias="nextCursor")] = None
+        next_cursor: str | None = None
         """Position of the next page; absent on the last page."""
 
 
@@ -394,7 +387,7 @@ if TYPE_CHECKING or is_needed("ProgressNotificationParams", "ProgressToken"):
 
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        progress_token: Annotated[ProgressToken, Field(alias="progressToken")]
+        progress_token: ProgressToken
         """Token that the request in progress gave for its updates."""
         progress: float | int
         """Amount done so far, which only grows."""
@@ -456,7 +449,7 @@ if TYPE_CHECKING or is_needed("ListPromptsResult", "Prompt"):
 
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        next_cursor: Annotated[str | None, Field(alias="nextCursor")] = None
+        next_cursor: str | None = None
         """Position of the next page; absent on the last page."""
         prompts: list[Prompt]
         """Prompts on this page."""
@@ -509,7 +502,7 @@ if TYPE_CHECKING or is_needed("CancelledNotificationParams", "RequestId"):
 
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        request_id: Annotated[RequestId, Field(alias="requestId")]
+        request_id: RequestId
         """Identifier of the request to cancel."""
         reason: str | None = None
         """Reason for the cancellation, as text to log or show."""
@@ -583,7 +576,7 @@ if TYPE_CHECKING or is_needed("ElicitRequestParams", "ElicitRequestParamsRequest
         """Additional data about the message or object, under namespaced keys."""
         message: str
         """Message to the user about the requested input."""
-        requested_schema: Annotated[ElicitRequestParamsRequestedSchema, Field(alias="requestedSchema")]
+        requested_schema: ElicitRequestParamsRequestedSchema
         """JSON Schema of the form: a flat object of simple fields."""
 
 
@@ -637,11 +630,11 @@ if TYPE_CHECKING or is_needed("InitializeRequestParams", "ClientCapabilities", "
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        protocol_version: Annotated[str, Field(alias="protocolVersion")]
+        protocol_version: str
         """Newest protocol version that the client supports."""
         capabilities: ClientCapabilities
         """Optional features that the client supports."""
-        client_info: Annotated[Implementation, Field(alias="clientInfo")]
+        client_info: Implementation
         """Name and version of the client."""
 
 
@@ -889,7 +882,7 @@ if TYPE_CHECKING or is_needed("ResourceContents"):
 
         uri: str
         """URI of the resource."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type of the content, such as `text/plain`."""
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1039,7 +1032,7 @@ if TYPE_CHECKING or is_needed("Annotations", "Role"):
         """Roles that the object is meant for."""
         priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None = None
         """Importance from 0, dispensable, to 1, indispensable."""
-        last_modified: Annotated[str | None, Field(alias="lastModified")] = None
+        last_modified: str | None = None
         """Time of the last change of the object, in ISO 8601."""
 
 
@@ -1052,7 +1045,7 @@ if TYPE_CHECKING or is_needed("AudioContent", "Annotations"):
         """Constant that identifies the kind of object."""
         data: str
         """Bytes of the sound, in base64."""
-        mime_type: Annotated[str, Field(alias="mimeType")]
+        mime_type: str
         """Media type of the sound, such as `audio/wav`."""
         annotations: Annotations | None = None
         """Hints about the object: audience, importance and date."""
@@ -1069,7 +1062,7 @@ if TYPE_CHECKING or is_needed("ImageContent", "Annotations"):
         """Constant that identifies the kind of object."""
         data: str
         """Bytes of the picture, in base64."""
-        mime_type: Annotated[str, Field(alias="mimeType")]
+        mime_type: str
         """Media type of the picture, such as `image/png`."""
         annotations: Annotations | None = None
         """Hints about the object: audience, importance and date."""
@@ -1090,7 +1083,7 @@ if TYPE_CHECKING or is_needed("Resource", "Annotations"):
         """URI of the resource."""
         description: str | None = None
         """Description of the content of the resource."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type of the content, such as `text/plain`."""
         annotations: Annotations | None = None
         """Hints about the object: audience, importance and date."""
@@ -1107,7 +1100,7 @@ if TYPE_CHECKING or is_needed("ListResourcesResult", "Resource"):
 
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        next_cursor: Annotated[str | None, Field(alias="nextCursor")] = None
+        next_cursor: str | None = None
         """Position of the next page; absent on the last page."""
         resources: list[Resource]
         """Resources on this page."""
@@ -1128,7 +1121,7 @@ if TYPE_CHECKING or is_needed("ResourceLink", "Annotations"):
         """URI of the resource."""
         description: str | None = None
         """Description of the content of the resource."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type of the content, such as `text/plain`."""
         annotations: Annotations | None = None
         """Hints about the object: audience, importance and date."""
@@ -1147,11 +1140,11 @@ if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations"):
         """Identifier of the template."""
         title: str | None = None
         """Name to show to people."""
-        uri_template: Annotated[str, Field(alias="uriTemplate")]
+        uri_template: str
         """Template of the URIs, in the syntax of RFC 6570."""
         description: str | None = None
         """Description of the resources that match the template."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type that all matching resources share."""
         annotations: Annotations | None = None
         """Hints about the object: audience, importance and date."""
@@ -1166,9 +1159,9 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesResult", "ResourceTemplate")
 
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        next_cursor: Annotated[str | None, Field(alias="nextCursor")] = None
+        next_cursor: str | None = None
         """Position of the next page; absent on the last page."""
-        resource_templates: Annotated[list[ResourceTemplate], Field(alias="resourceTemplates")]
+        resource_templates: list[ResourceTemplate]
         """Resource templates on this page."""
 
 
@@ -1238,7 +1231,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesPrompts"):
     class ServerCapabilitiesPrompts(Model):
         """Present when the server offers prompts. https://modelcontextprotocol.io/specification/2025-06-18/schema#servercapabilities"""
 
-        list_changed: Annotated[bool | None, Field(alias="listChanged")] = None
+        list_changed: bool | None = None
         """True if changes to the list are announced by notifications."""
 
 
@@ -1249,7 +1242,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesResources"):
 
         subscribe: bool | None = None
         """True if clients may subscribe to changes of single resources."""
-        list_changed: Annotated[bool | None, Field(alias="listChanged")] = None
+        list_changed: bool | None = None
         """True if changes to the list are announced by notifications."""
 
 
@@ -1258,7 +1251,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesTools"):
     class ServerCapabilitiesTools(Model):
         """Present when the server offers tools. https://modelcontextprotocol.io/specification/2025-06-18/schema#servercapabilities"""
 
-        list_changed: Annotated[bool | None, Field(alias="listChanged")] = None
+        list_changed: bool | None = None
         """True if changes to the list are announced by notifications."""
 
 
@@ -1290,11 +1283,11 @@ if TYPE_CHECKING or is_needed("InitializeResult", "Implementation", "ServerCapab
 
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        protocol_version: Annotated[str, Field(alias="protocolVersion")]
+        protocol_version: str
         """Protocol version that the server has chosen."""
         capabilities: ServerCapabilities
         """Optional features that the server supports."""
-        server_info: Annotated[Implementation, Field(alias="serverInfo")]
+        server_info: Implementation
         """Name and version of the server."""
         instructions: str | None = None
         """Advice for the model on making good use of the server."""
@@ -1337,9 +1330,9 @@ if TYPE_CHECKING or is_needed("StringSchema"):
         """Label of the field in the form."""
         description: str | None = None
         """Purpose of the field, shown with it."""
-        min_length: Annotated[int | None, Field(alias="minLength")] = None
+        min_length: int | None = None
         """Smallest number of characters allowed."""
-        max_length: Annotated[int | None, Field(alias="maxLength")] = None
+        max_length: int | None = None
         """Largest number of characters allowed."""
         format: Literal["date", "date-time", "email", "uri"] | None = None
         """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
@@ -1408,7 +1401,7 @@ if TYPE_CHECKING or is_needed("CreateMessageResult", "AudioContent", "ImageConte
         """Output of the model."""
         model: str
         """Model that wrote the message."""
-        stop_reason: Annotated[str | None, Field(alias="stopReason")] = None
+        stop_reason: str | None = None
         """Reason why generation stopped, such as `endTurn`, `stopSequence` or `maxTokens`."""
 
 
@@ -1439,19 +1432,17 @@ if TYPE_CHECKING or is_needed("CreateMessageRequestParams", "ModelPreferences", 
         """Additional data about the message or object, under namespaced keys."""
         messages: list[SamplingMessage]
         """Messages of the conversation, in order."""
-        model_preferences: Annotated[ModelPreferences | None, Field(alias="modelPreferences")] = None
+        model_preferences: ModelPreferences | None = None
         """Preferences of the server for the model; the client may ignore them."""
-        system_prompt: Annotated[str | None, Field(alias="systemPrompt")] = None
+        system_prompt: str | None = None
         """System prompt that the server proposes; the client may change or drop it."""
-        include_context: Annotated[
-            Annotated[Literal["allServers", "none", "thisServer"], Field(alias="includeContext")], null_means("none")
-        ] = "none"
+        include_context: Annotated[Literal["allServers", "none", "thisServer"], null_means("none")] = "none"
         """Servers whose context is added to the prompt: `none`, `thisServer` or `allServers`."""
         temperature: float | int | None = None
         """Randomness of the generation; higher values give more varied text."""
-        max_tokens: Annotated[int, Field(alias="maxTokens")]
+        max_tokens: int
         """Largest number of tokens to generate."""
-        stop_sequences: Annotated[list[str] | None, Field(alias="stopSequences")] = None
+        stop_sequences: list[str] | None = None
         """Strings at which generation stops."""
         metadata: dict[str, Any] | None = None
         """Extra data for the model's provider, in a form of that provider's choice."""
@@ -1488,7 +1479,7 @@ if TYPE_CHECKING or is_needed("TextResourceContents"):
 
         uri: str
         """URI of the resource."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type of the content, such as `text/plain`."""
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1536,9 +1527,9 @@ if TYPE_CHECKING or is_needed("CallToolResult", "ContentBlock"):
         """Additional data about the message or object, under namespaced keys."""
         content: list[ContentBlock]
         """Output of the tool, for the model to read."""
-        structured_content: Annotated[dict[str, Any] | None, Field(alias="structuredContent")] = None
+        structured_content: dict[str, Any] | None = None
         """Output of the tool as a JSON object, fitting its `outputSchema` if it has one."""
-        is_error: Annotated[Annotated[bool, Field(alias="isError")], null_means(False)] = False
+        is_error: Annotated[bool, null_means(False)] = False
         """True if the tool failed; false when absent."""
 
 
@@ -1584,13 +1575,13 @@ if TYPE_CHECKING or is_needed("ToolAnnotations"):
 
         title: str | None = None
         """Name to show to people."""
-        read_only_hint: Annotated[bool | None, Field(alias="readOnlyHint")] = None
+        read_only_hint: bool | None = None
         """True if the tool changes nothing; false when absent."""
-        destructive_hint: Annotated[bool | None, Field(alias="destructiveHint")] = None
+        destructive_hint: bool | None = None
         """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
-        idempotent_hint: Annotated[bool | None, Field(alias="idempotentHint")] = None
+        idempotent_hint: bool | None = None
         """True if a repeated call with equal arguments changes nothing more; false when absent."""
-        open_world_hint: Annotated[bool | None, Field(alias="openWorldHint")] = None
+        open_world_hint: bool | None = None
         """True if the tool interacts with external systems, as a web search does; true when absent."""
 
 
@@ -1661,9 +1652,9 @@ if TYPE_CHECKING or is_needed("Tool", "ToolAnnotations", "ToolInputSchema", "Too
         """Name to show to people, ahead of `annotations.title`."""
         description: str | None = None
         """Description of the tool, for the model."""
-        input_schema: Annotated[ToolInputSchema, Field(alias="inputSchema")]
+        input_schema: ToolInputSchema
         """JSON Schema of the tool's arguments."""
-        output_schema: Annotated[ToolOutputSchema | None, Field(alias="outputSchema")] = None
+        output_schema: ToolOutputSchema | None = None
         """JSON Schema of the tool's structured output."""
         annotations: ToolAnnotations | None = None
         """Hints about how the tool behaves."""
@@ -1678,7 +1669,7 @@ if TYPE_CHECKING or is_needed("ListToolsResult", "Tool"):
 
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        next_cursor: Annotated[str | None, Field(alias="nextCursor")] = None
+        next_cursor: str | None = None
         """Position of the next page; absent on the last page."""
         tools: list[Tool]
         """Tools on this page."""

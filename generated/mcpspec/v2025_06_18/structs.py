@@ -33,7 +33,7 @@ class Annotations(Struct, kw_only=True):
     """Roles that the object is meant for."""
     priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | None = None
     """Importance from 0, dispensable, to 1, indispensable."""
-    last_modified: str | None = field(name="lastModified", default=None)
+    last_modified: str | None = None
     """Time of the last change of the object, in ISO 8601."""
 
 
@@ -44,7 +44,7 @@ class AudioContent(ConstantStruct, kw_only=True, tag_field="type", tag="audio"):
     """Constant that identifies the kind of object."""
     data: str
     """Bytes of the sound, in base64."""
-    mime_type: str = field(name="mimeType")
+    mime_type: str
     """Media type of the sound, such as `audio/wav`."""
     annotations: Annotations | None = None
     """Hints about the object: audience, importance and date."""
@@ -66,7 +66,7 @@ class BlobResourceContents(Struct, kw_only=True):
 
     uri: str
     """URI of the resource."""
-    mime_type: str | None = field(name="mimeType", default=None)
+    mime_type: str | None = None
     """Media type of the content, such as `text/plain`."""
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
@@ -118,9 +118,9 @@ class CallToolResult(Struct, kw_only=True):
     """Additional data about the message or object, under namespaced keys."""
     content: list[ContentBlock]
     """Output of the tool, for the model to read."""
-    structured_content: dict[str, Any] | None = field(name="structuredContent", default=None)
+    structured_content: dict[str, Any] | None = None
     """Output of the tool as a JSON object, fitting its `outputSchema` if it has one."""
-    is_error: bool = field(name="isError", default=False)
+    is_error: bool = False
     """True if the tool failed; false when absent."""
 
 
@@ -140,7 +140,7 @@ class CancelledNotificationParams(Struct, kw_only=True):
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    request_id: RequestId = field(name="requestId")
+    request_id: RequestId
     """Identifier of the request to cancel."""
     reason: str | None = None
     """Reason for the cancellation, as text to log or show."""
@@ -162,7 +162,7 @@ class ClientCapabilities(Struct, kw_only=True):
 class ClientCapabilitiesRoots(Struct, kw_only=True):
     """Present when the client can list its roots. https://modelcontextprotocol.io/specification/2025-06-18/schema#clientcapabilities"""
 
-    list_changed: bool | None = field(name="listChanged", default=None)
+    list_changed: bool | None = None
     """True if changes to the roots are announced by a notification."""
 
 
@@ -224,7 +224,7 @@ class CompleteResultCompletion(Struct, kw_only=True):
     """Suggested values, at most 100."""
     total: int | None = None
     """Number of matches in all, which may exceed the number returned."""
-    has_more: bool | None = field(name="hasMore", default=None)
+    has_more: bool | None = None
     """True if there are more matches than those returned."""
 
 
@@ -248,17 +248,17 @@ class CreateMessageRequestParams(Struct, kw_only=True):
     """Additional data about the message or object, under namespaced keys."""
     messages: list[SamplingMessage]
     """Messages of the conversation, in order."""
-    model_preferences: ModelPreferences | None = field(name="modelPreferences", default=None)
+    model_preferences: ModelPreferences | None = None
     """Preferences of the server for the model; the client may ignore them."""
-    system_prompt: str | None = field(name="systemPrompt", default=None)
+    system_prompt: str | None = None
     """System prompt that the server proposes; the client may change or drop it."""
-    include_context: Literal["allServers", "none", "thisServer"] = field(name="includeContext", default="none")
+    include_context: Literal["allServers", "none", "thisServer"] = "none"
     """Servers whose context is added to the prompt: `none`, `thisServer` or `allServers`."""
     temperature: float | int | None = None
     """Randomness of the generation; higher values give more varied text."""
-    max_tokens: int = field(name="maxTokens")
+    max_tokens: int
     """Largest number of tokens to generate."""
-    stop_sequences: list[str] | None = field(name="stopSequences", default=None)
+    stop_sequences: list[str] | None = None
     """Strings at which generation stops."""
     metadata: dict[str, Any] | None = None
     """Extra data for the model's provider, in a form of that provider's choice."""
@@ -275,7 +275,7 @@ class CreateMessageResult(Struct, kw_only=True):
     """Output of the model."""
     model: str
     """Model that wrote the message."""
-    stop_reason: str | None = field(name="stopReason", default=None)
+    stop_reason: str | None = None
     """Reason why generation stopped, such as `endTurn`, `stopSequence` or `maxTokens`."""
 
 
@@ -303,7 +303,7 @@ class ElicitRequestParams(Struct, kw_only=True):
     """Additional data about the message or object, under namespaced keys."""
     message: str
     """Message to the user about the requested input."""
-    requested_schema: ElicitRequestParamsRequestedSchema = field(name="requestedSchema")
+    requested_schema: ElicitRequestParamsRequestedSchema
     """JSON Schema of the form: a flat object of simple fields."""
 
 
@@ -346,7 +346,7 @@ class EnumSchema(ConstantStruct, kw_only=True):
     """Purpose of the field, shown with it."""
     enum: list[str]
     """Allowed values."""
-    enum_names: list[str] | None = field(name="enumNames", default=None)
+    enum_names: list[str] | None = None
     """Labels of the values, in the order of `enum`."""
 
 
@@ -392,7 +392,7 @@ class ImageContent(ConstantStruct, kw_only=True, tag_field="type", tag="image"):
     """Constant that identifies the kind of object."""
     data: str
     """Bytes of the picture, in base64."""
-    mime_type: str = field(name="mimeType")
+    mime_type: str
     """Media type of the picture, such as `image/png`."""
     annotations: Annotations | None = None
     """Hints about the object: audience, importance and date."""
@@ -429,11 +429,11 @@ class InitializeRequestParams(Struct, kw_only=True):
 
     meta: RequestParamsMeta | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    protocol_version: str = field(name="protocolVersion")
+    protocol_version: str
     """Newest protocol version that the client supports."""
     capabilities: ClientCapabilities
     """Optional features that the client supports."""
-    client_info: Implementation = field(name="clientInfo")
+    client_info: Implementation
     """Name and version of the client."""
 
 
@@ -442,11 +442,11 @@ class InitializeResult(Struct, kw_only=True):
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    protocol_version: str = field(name="protocolVersion")
+    protocol_version: str
     """Protocol version that the server has chosen."""
     capabilities: ServerCapabilities
     """Optional features that the server supports."""
-    server_info: Implementation = field(name="serverInfo")
+    server_info: Implementation
     """Name and version of the server."""
     instructions: str | None = None
     """Advice for the model on making good use of the server."""
@@ -580,7 +580,7 @@ class ListPromptsResult(Struct, kw_only=True):
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    next_cursor: str | None = field(name="nextCursor", default=None)
+    next_cursor: str | None = None
     """Position of the next page; absent on the last page."""
     prompts: list[Prompt]
     """Prompts on this page."""
@@ -613,9 +613,9 @@ class ListResourceTemplatesResult(Struct, kw_only=True):
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    next_cursor: str | None = field(name="nextCursor", default=None)
+    next_cursor: str | None = None
     """Position of the next page; absent on the last page."""
-    resource_templates: list[ResourceTemplate] = field(name="resourceTemplates")
+    resource_templates: list[ResourceTemplate]
     """Resource templates on this page."""
 
 
@@ -646,7 +646,7 @@ class ListResourcesResult(Struct, kw_only=True):
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    next_cursor: str | None = field(name="nextCursor", default=None)
+    next_cursor: str | None = None
     """Position of the next page; absent on the last page."""
     resources: list[Resource]
     """Resources on this page."""
@@ -709,7 +709,7 @@ class ListToolsResult(Struct, kw_only=True):
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    next_cursor: str | None = field(name="nextCursor", default=None)
+    next_cursor: str | None = None
     """Position of the next page; absent on the last page."""
     tools: list[Tool]
     """Tools on this page."""
@@ -755,17 +755,11 @@ class ModelPreferences(Struct, kw_only=True):
 
     hints: list[ModelHint] | None = None
     """Models to prefer, the first match winning."""
-    cost_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | None = field(
-        name="costPriority", default=None
-    )
+    cost_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | None = None
     """Weight of low cost in the choice of model, from 0 to 1."""
-    speed_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | None = field(
-        name="speedPriority", default=None
-    )
+    speed_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | None = None
     """Weight of low latency in the choice of model, from 0 to 1."""
-    intelligence_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | None = field(
-        name="intelligencePriority", default=None
-    )
+    intelligence_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | None = None
     """Weight of ability in the choice of model, from 0 to 1."""
 
 
@@ -822,7 +816,7 @@ class PaginatedResult(Struct, kw_only=True):
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    next_cursor: str | None = field(name="nextCursor", default=None)
+    next_cursor: str | None = None
     """Position of the next page; absent on the last page."""
 
 
@@ -863,7 +857,7 @@ class ProgressNotificationParams(Struct, kw_only=True):
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    progress_token: ProgressToken = field(name="progressToken")
+    progress_token: ProgressToken
     """Token that the request in progress gave for its updates."""
     progress: float | int
     """Amount done so far, which only grows."""
@@ -1013,7 +1007,7 @@ class Resource(Struct, kw_only=True):
     """URI of the resource."""
     description: str | None = None
     """Description of the content of the resource."""
-    mime_type: str | None = field(name="mimeType", default=None)
+    mime_type: str | None = None
     """Media type of the content, such as `text/plain`."""
     annotations: Annotations | None = None
     """Hints about the object: audience, importance and date."""
@@ -1028,7 +1022,7 @@ class ResourceContents(Struct, kw_only=True):
 
     uri: str
     """URI of the resource."""
-    mime_type: str | None = field(name="mimeType", default=None)
+    mime_type: str | None = None
     """Media type of the content, such as `text/plain`."""
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
@@ -1047,7 +1041,7 @@ class ResourceLink(ConstantStruct, kw_only=True, tag_field="type", tag="resource
     """URI of the resource."""
     description: str | None = None
     """Description of the content of the resource."""
-    mime_type: str | None = field(name="mimeType", default=None)
+    mime_type: str | None = None
     """Media type of the content, such as `text/plain`."""
     annotations: Annotations | None = None
     """Hints about the object: audience, importance and date."""
@@ -1085,11 +1079,11 @@ class ResourceTemplate(Struct, kw_only=True):
     """Identifier of the template."""
     title: str | None = None
     """Name to show to people."""
-    uri_template: str = field(name="uriTemplate")
+    uri_template: str
     """Template of the URIs, in the syntax of RFC 6570."""
     description: str | None = None
     """Description of the resources that match the template."""
-    mime_type: str | None = field(name="mimeType", default=None)
+    mime_type: str | None = None
     """Media type that all matching resources share."""
     annotations: Annotations | None = None
     """Hints about the object: audience, importance and date."""
@@ -1220,7 +1214,7 @@ class ServerCapabilities(Struct, kw_only=True):
 class ServerCapabilitiesPrompts(Struct, kw_only=True):
     """Present when the server offers prompts. https://modelcontextprotocol.io/specification/2025-06-18/schema#servercapabilities"""
 
-    list_changed: bool | None = field(name="listChanged", default=None)
+    list_changed: bool | None = None
     """True if changes to the list are announced by notifications."""
 
 
@@ -1229,14 +1223,14 @@ class ServerCapabilitiesResources(Struct, kw_only=True):
 
     subscribe: bool | None = None
     """True if clients may subscribe to changes of single resources."""
-    list_changed: bool | None = field(name="listChanged", default=None)
+    list_changed: bool | None = None
     """True if changes to the list are announced by notifications."""
 
 
 class ServerCapabilitiesTools(Struct, kw_only=True):
     """Present when the server offers tools. https://modelcontextprotocol.io/specification/2025-06-18/schema#servercapabilities"""
 
-    list_changed: bool | None = field(name="listChanged", default=None)
+    list_changed: bool | None = None
     """True if changes to the list are announced by notifications."""
 
 
@@ -1308,9 +1302,9 @@ class StringSchema(ConstantStruct, kw_only=True):
     """Label of the field in the form."""
     description: str | None = None
     """Purpose of the field, shown with it."""
-    min_length: int | None = field(name="minLength", default=None)
+    min_length: int | None = None
     """Smallest number of characters allowed."""
-    max_length: int | None = field(name="maxLength", default=None)
+    max_length: int | None = None
     """Largest number of characters allowed."""
     format: Literal["date", "date-time", "email", "uri"] | None = None
     """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
@@ -1369,7 +1363,7 @@ class TextResourceContents(Struct, kw_only=True):
 
     uri: str
     """URI of the resource."""
-    mime_type: str | None = field(name="mimeType", default=None)
+    mime_type: str | None = None
     """Media type of the content, such as `text/plain`."""
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
@@ -1395,9 +1389,9 @@ class Tool(Struct, kw_only=True):
     """Name to show to people, ahead of `annotations.title`."""
     description: str | None = None
     """Description of the tool, for the model."""
-    input_schema: ToolInputSchema = field(name="inputSchema")
+    input_schema: ToolInputSchema
     """JSON Schema of the tool's arguments."""
-    output_schema: ToolOutputSchema | None = field(name="outputSchema", default=None)
+    output_schema: ToolOutputSchema | None = None
     """JSON Schema of the tool's structured output."""
     annotations: ToolAnnotations | None = None
     """Hints about how the tool behaves."""
@@ -1410,13 +1404,13 @@ class ToolAnnotations(Struct, kw_only=True):
 
     title: str | None = None
     """Name to show to people."""
-    read_only_hint: bool | None = field(name="readOnlyHint", default=None)
+    read_only_hint: bool | None = None
     """True if the tool changes nothing; false when absent."""
-    destructive_hint: bool | None = field(name="destructiveHint", default=None)
+    destructive_hint: bool | None = None
     """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
-    idempotent_hint: bool | None = field(name="idempotentHint", default=None)
+    idempotent_hint: bool | None = None
     """True if a repeated call with equal arguments changes nothing more; false when absent."""
-    open_world_hint: bool | None = field(name="openWorldHint", default=None)
+    open_world_hint: bool | None = None
     """True if the tool interacts with external systems, as a web search does; true when absent."""
 
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING or is_needed("BlobResourceContents"):
 
         uri: str
         """URI of the resource."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type of the content, such as `text/plain`."""
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -75,7 +75,7 @@ if TYPE_CHECKING or is_needed("CancelTaskRequestParams"):
     class CancelTaskRequestParams(Model):
         """Parameters of the message. https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskrequest"""
 
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Identifier of the task to stop."""
 
 
@@ -95,7 +95,7 @@ if TYPE_CHECKING or is_needed("ClientCapabilitiesRoots"):
     class ClientCapabilitiesRoots(Model):
         """Present when the client can list its roots. https://modelcontextprotocol.io/specification/2025-11-25/schema#clientcapabilities"""
 
-        list_changed: Annotated[bool | None, Field(alias="listChanged")] = None
+        list_changed: bool | None = None
         """True if changes to the roots are announced by a notification."""
 
 
@@ -124,7 +124,7 @@ if TYPE_CHECKING or is_needed("ClientCapabilitiesTasksRequestsSampling"):
     class ClientCapabilitiesTasksRequestsSampling(Model):
         """Present when the client can generate messages as a task. https://modelcontextprotocol.io/specification/2025-11-25/schema#clientcapabilities"""
 
-        create_message: Annotated[dict[str, Any] | None, Field(alias="createMessage")] = None
+        create_message: dict[str, Any] | None = None
         """Present when `sampling/createMessage` may run as a task."""
 
 
@@ -208,7 +208,7 @@ if TYPE_CHECKING or is_needed("CompleteResultCompletion"):
         """Suggested values, at most 100."""
         total: int | None = None
         """Number of matches in all, which may exceed the number returned."""
-        has_more: Annotated[bool | None, Field(alias="hasMore")] = None
+        has_more: bool | None = None
         """True if there are more matches than those returned."""
 
 
@@ -251,7 +251,7 @@ if TYPE_CHECKING or is_needed("ElicitationCompleteNotificationParams"):
     class ElicitationCompleteNotificationParams(Model):
         """Parameters of the message. https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitationcompletenotification"""
 
-        elicitation_id: Annotated[str, Field(alias="elicitationId")]
+        elicitation_id: str
         """Identifier of the elicitation that is finished."""
 
 
@@ -286,7 +286,7 @@ if TYPE_CHECKING or is_needed("GetTaskPayloadRequestParams"):
     class GetTaskPayloadRequestParams(Model):
         """Parameters of the message. https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadrequest"""
 
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Identifier of the task whose outcome to fetch."""
 
 
@@ -304,7 +304,7 @@ if TYPE_CHECKING or is_needed("GetTaskRequestParams"):
     class GetTaskRequestParams(Model):
         """Parameters of the message. https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskrequest"""
 
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Identifier of the task to look up."""
 
 
@@ -315,7 +315,7 @@ if TYPE_CHECKING or is_needed("Icon"):
 
         src: str
         """URL or `data:` URI of the picture."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type of the picture, in case that of `src` is missing or too general."""
         sizes: list[str] | None = None
         """Sizes that the icon suits, such as `48x48`, or `any`."""
@@ -347,7 +347,7 @@ if TYPE_CHECKING or is_needed("Implementation", "Icon"):
         """Version of the program."""
         description: str | None = None
         """Purpose of the program."""
-        website_url: Annotated[str | None, Field(alias="websiteUrl")] = None
+        website_url: str | None = None
         """Address of the program's website."""
 
 
@@ -377,7 +377,7 @@ if TYPE_CHECKING or is_needed("LegacyTitledEnumSchema"):
         """Purpose of the field, shown with it."""
         enum: list[str]
         """Allowed values."""
-        enum_names: Annotated[list[str] | None, Field(alias="enumNames")] = None
+        enum_names: list[str] | None = None
         """Labels of the values, in the order of `enum`."""
         default: str | None = None
         """Initial value of the field."""
@@ -434,18 +434,11 @@ if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
 
         hints: list[ModelHint] | None = None
         """Models to prefer, the first match winning."""
-        cost_priority: Annotated[
-            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None, Field(alias="costPriority")
-        ] = None
+        cost_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None = None
         """Weight of low cost in the choice of model, from 0 to 1."""
-        speed_priority: Annotated[
-            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None, Field(alias="speedPriority")
-        ] = None
+        speed_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None = None
         """Weight of low latency in the choice of model, from 0 to 1."""
-        intelligence_priority: Annotated[
-            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None,
-            Field(alias="intelligencePriority"),
-        ] = None
+        intelligence_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None = None
         """Weight of ability in the choice of model, from 0 to 1."""
 
 
@@ -508,7 +501,7 @@ if TYPE_CHECKING or is_needed("PaginatedResult"):
 
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        next_cursor: Annotated[str | None, Field(alias="nextCursor")] = None
+        next_cursor: str | None = None
         """Position of the next page; absent on the last page."""
 
 
@@ -524,7 +517,7 @@ if TYPE_CHECKING or is_needed("ProgressNotificationParams", "ProgressToken"):
 
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        progress_token: Annotated[ProgressToken, Field(alias="progressToken")]
+        progress_token: ProgressToken
         """Token that the request in progress gave for its updates."""
         progress: float | int
         """Amount done so far, which only grows."""
@@ -588,7 +581,7 @@ if TYPE_CHECKING or is_needed("ListPromptsResult", "Prompt"):
 
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        next_cursor: Annotated[str | None, Field(alias="nextCursor")] = None
+        next_cursor: str | None = None
         """Position of the next page; absent on the last page."""
         prompts: list[Prompt]
         """Prompts on this page."""
@@ -625,7 +618,7 @@ if TYPE_CHECKING or is_needed("RelatedTaskMetadata"):
     class RelatedTaskMetadata(Model):
         """Metadata that says to which task a message belongs. https://modelcontextprotocol.io/specification/2025-11-25/schema#relatedtaskmetadata"""
 
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Task to which the message belongs, by its identifier."""
 
 
@@ -667,7 +660,7 @@ if TYPE_CHECKING or is_needed("CancelledNotificationParams", "RequestId"):
 
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        request_id: Annotated[RequestId | None, Field(alias="requestId")] = None
+        request_id: RequestId | None = None
         """Identifier of the request to cancel."""
         reason: str | None = None
         """Reason for the cancellation, as text to log or show."""
@@ -784,11 +777,11 @@ if TYPE_CHECKING or is_needed("InitializeRequestParams", "ClientCapabilities", "
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        protocol_version: Annotated[str, Field(alias="protocolVersion")]
+        protocol_version: str
         """Newest protocol version that the client supports."""
         capabilities: ClientCapabilities
         """Optional features that the client supports."""
-        client_info: Annotated[Implementation, Field(alias="clientInfo")]
+        client_info: Implementation
         """Name and version of the client."""
 
 
@@ -980,7 +973,7 @@ if TYPE_CHECKING or is_needed("ResourceContents"):
 
         uri: str
         """URI of the resource."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type of the content, such as `text/plain`."""
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1139,7 +1132,7 @@ if TYPE_CHECKING or is_needed("Annotations", "Role"):
         """Roles that the object is meant for."""
         priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None = None
         """Importance from 0, dispensable, to 1, indispensable."""
-        last_modified: Annotated[str | None, Field(alias="lastModified")] = None
+        last_modified: str | None = None
         """Time of the last change of the object, in ISO 8601."""
 
 
@@ -1152,7 +1145,7 @@ if TYPE_CHECKING or is_needed("AudioContent", "Annotations"):
         """Constant that identifies the kind of object."""
         data: str
         """Bytes of the sound, in base64."""
-        mime_type: Annotated[str, Field(alias="mimeType")]
+        mime_type: str
         """Media type of the sound, such as `audio/wav`."""
         annotations: Annotations | None = None
         """Hints about the object: audience, importance and date."""
@@ -1169,7 +1162,7 @@ if TYPE_CHECKING or is_needed("ImageContent", "Annotations"):
         """Constant that identifies the kind of object."""
         data: str
         """Bytes of the picture, in base64."""
-        mime_type: Annotated[str, Field(alias="mimeType")]
+        mime_type: str
         """Media type of the picture, such as `image/png`."""
         annotations: Annotations | None = None
         """Hints about the object: audience, importance and date."""
@@ -1192,7 +1185,7 @@ if TYPE_CHECKING or is_needed("Resource", "Annotations", "Icon"):
         """URI of the resource."""
         description: str | None = None
         """Description of the content of the resource."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type of the content, such as `text/plain`."""
         annotations: Annotations | None = None
         """Hints about the object: audience, importance and date."""
@@ -1209,7 +1202,7 @@ if TYPE_CHECKING or is_needed("ListResourcesResult", "Resource"):
 
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        next_cursor: Annotated[str | None, Field(alias="nextCursor")] = None
+        next_cursor: str | None = None
         """Position of the next page; absent on the last page."""
         resources: list[Resource]
         """Resources on this page."""
@@ -1232,7 +1225,7 @@ if TYPE_CHECKING or is_needed("ResourceLink", "Annotations", "Icon"):
         """URI of the resource."""
         description: str | None = None
         """Description of the content of the resource."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type of the content, such as `text/plain`."""
         annotations: Annotations | None = None
         """Hints about the object: audience, importance and date."""
@@ -1253,11 +1246,11 @@ if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations", "Icon"):
         """Name to show to people."""
         icons: list[Icon] | None = None
         """Pictures for user interfaces, in various sizes and formats."""
-        uri_template: Annotated[str, Field(alias="uriTemplate")]
+        uri_template: str
         """Template of the URIs, in the syntax of RFC 6570."""
         description: str | None = None
         """Description of the resources that match the template."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type that all matching resources share."""
         annotations: Annotations | None = None
         """Hints about the object: audience, importance and date."""
@@ -1272,9 +1265,9 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesResult", "ResourceTemplate")
 
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        next_cursor: Annotated[str | None, Field(alias="nextCursor")] = None
+        next_cursor: str | None = None
         """Position of the next page; absent on the last page."""
-        resource_templates: Annotated[list[ResourceTemplate], Field(alias="resourceTemplates")]
+        resource_templates: list[ResourceTemplate]
         """Resource templates on this page."""
 
 
@@ -1320,7 +1313,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesPrompts"):
     class ServerCapabilitiesPrompts(Model):
         """Present when the server offers prompts. https://modelcontextprotocol.io/specification/2025-11-25/schema#servercapabilities"""
 
-        list_changed: Annotated[bool | None, Field(alias="listChanged")] = None
+        list_changed: bool | None = None
         """True if changes to the list are announced by notifications."""
 
 
@@ -1331,7 +1324,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesResources"):
 
         subscribe: bool | None = None
         """True if clients may subscribe to changes of single resources."""
-        list_changed: Annotated[bool | None, Field(alias="listChanged")] = None
+        list_changed: bool | None = None
         """True if changes to the list are announced by notifications."""
 
 
@@ -1371,7 +1364,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesTools"):
     class ServerCapabilitiesTools(Model):
         """Present when the server offers tools. https://modelcontextprotocol.io/specification/2025-11-25/schema#servercapabilities"""
 
-        list_changed: Annotated[bool | None, Field(alias="listChanged")] = None
+        list_changed: bool | None = None
         """True if changes to the list are announced by notifications."""
 
 
@@ -1409,11 +1402,11 @@ if TYPE_CHECKING or is_needed("InitializeResult", "Implementation", "ServerCapab
 
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        protocol_version: Annotated[str, Field(alias="protocolVersion")]
+        protocol_version: str
         """Protocol version that the server has chosen."""
         capabilities: ServerCapabilities
         """Optional features that the server supports."""
-        server_info: Annotated[Implementation, Field(alias="serverInfo")]
+        server_info: Implementation
         """Name and version of the server."""
         instructions: str | None = None
         """Advice for the model on making good use of the server."""
@@ -1456,9 +1449,9 @@ if TYPE_CHECKING or is_needed("StringSchema"):
         """Label of the field in the form."""
         description: str | None = None
         """Purpose of the field, shown with it."""
-        min_length: Annotated[int | None, Field(alias="minLength")] = None
+        min_length: int | None = None
         """Smallest number of characters allowed."""
-        max_length: Annotated[int | None, Field(alias="maxLength")] = None
+        max_length: int | None = None
         """Largest number of characters allowed."""
         format: Literal["date", "date-time", "email", "uri"] | None = None
         """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
@@ -1546,7 +1539,7 @@ if TYPE_CHECKING or is_needed(
         """Mode of the elicitation, always `form`."""
         message: str
         """Message to the user about the requested input."""
-        requested_schema: Annotated[ElicitRequestFormParamsRequestedSchema, Field(alias="requestedSchema")]
+        requested_schema: ElicitRequestFormParamsRequestedSchema
         """JSON Schema of the form: a flat object of simple fields."""
 
 
@@ -1563,7 +1556,7 @@ if TYPE_CHECKING or is_needed("ElicitRequestURLParams", "RequestParamsMeta", "Ta
         """Mode of the elicitation, always `url`."""
         message: str
         """Message to the user about the reason to visit the URL."""
-        elicitation_id: Annotated[str, Field(alias="elicitationId")]
+        elicitation_id: str
         """Identifier of the elicitation, unique within the server."""
         url: str
         """Address that the user is to open."""
@@ -1614,19 +1607,19 @@ if TYPE_CHECKING or is_needed("CancelTaskResult", "TaskStatus"):
 
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Identifier of the task."""
         status: TaskStatus
         """State of the task."""
-        status_message: Annotated[str | None, Field(alias="statusMessage")] = None
+        status_message: str | None = None
         """Description of the task's state, for people."""
-        created_at: Annotated[str, Field(alias="createdAt")]
+        created_at: str
         """Creation time of the task, in ISO 8601."""
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+        last_updated_at: str
         """Time of the latest change to the task, in ISO 8601."""
         ttl: int | None
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-        poll_interval: Annotated[int | None, Field(alias="pollInterval")] = None
+        poll_interval: int | None = None
         """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -1637,19 +1630,19 @@ if TYPE_CHECKING or is_needed("GetTaskResult", "TaskStatus"):
 
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Identifier of the task."""
         status: TaskStatus
         """State of the task."""
-        status_message: Annotated[str | None, Field(alias="statusMessage")] = None
+        status_message: str | None = None
         """Description of the task's state, for people."""
-        created_at: Annotated[str, Field(alias="createdAt")]
+        created_at: str
         """Creation time of the task, in ISO 8601."""
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+        last_updated_at: str
         """Time of the latest change to the task, in ISO 8601."""
         ttl: int | None
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-        poll_interval: Annotated[int | None, Field(alias="pollInterval")] = None
+        poll_interval: int | None = None
         """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -1658,19 +1651,19 @@ if TYPE_CHECKING or is_needed("Task", "TaskStatus"):
     class Task(Model):
         """State of a piece of work whose outcome is fetched later. https://modelcontextprotocol.io/specification/2025-11-25/schema#task"""
 
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Identifier of the task."""
         status: TaskStatus
         """State of the task."""
-        status_message: Annotated[str | None, Field(alias="statusMessage")] = None
+        status_message: str | None = None
         """Description of the task's state, for people."""
-        created_at: Annotated[str, Field(alias="createdAt")]
+        created_at: str
         """Creation time of the task, in ISO 8601."""
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+        last_updated_at: str
         """Time of the latest change to the task, in ISO 8601."""
         ttl: int | None
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-        poll_interval: Annotated[int | None, Field(alias="pollInterval")] = None
+        poll_interval: int | None = None
         """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -1699,7 +1692,7 @@ if TYPE_CHECKING or is_needed("ListTasksResult", "Task"):
 
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        next_cursor: Annotated[str | None, Field(alias="nextCursor")] = None
+        next_cursor: str | None = None
         """Position of the next page; absent on the last page."""
         tasks: list[Task]
         """Tasks on this page."""
@@ -1712,19 +1705,19 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParams", "TaskStatus"):
 
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Identifier of the task."""
         status: TaskStatus
         """State of the task."""
-        status_message: Annotated[str | None, Field(alias="statusMessage")] = None
+        status_message: str | None = None
         """Description of the task's state, for people."""
-        created_at: Annotated[str, Field(alias="createdAt")]
+        created_at: str
         """Creation time of the task, in ISO 8601."""
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+        last_updated_at: str
         """Time of the latest change to the task, in ISO 8601."""
         ttl: int | None
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-        poll_interval: Annotated[int | None, Field(alias="pollInterval")] = None
+        poll_interval: int | None = None
         """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -1783,7 +1776,7 @@ if TYPE_CHECKING or is_needed("TextResourceContents"):
 
         uri: str
         """URI of the resource."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type of the content, such as `text/plain`."""
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1831,9 +1824,9 @@ if TYPE_CHECKING or is_needed("CallToolResult", "ContentBlock"):
         """Additional data about the message or object, under namespaced keys."""
         content: list[ContentBlock]
         """Output of the tool, for the model to read."""
-        structured_content: Annotated[dict[str, Any] | None, Field(alias="structuredContent")] = None
+        structured_content: dict[str, Any] | None = None
         """Output of the tool as a JSON object, fitting its `outputSchema` if it has one."""
-        is_error: Annotated[Annotated[bool, Field(alias="isError")], null_means(False)] = False
+        is_error: Annotated[bool, null_means(False)] = False
         """True if the tool failed; false when absent."""
 
 
@@ -1895,7 +1888,7 @@ if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItems", "TitledMultiSe
     class TitledMultiSelectEnumSchemaItems(Model):
         """Schema of the values to choose from. https://modelcontextprotocol.io/specification/2025-11-25/schema#titledmultiselectenumschema"""
 
-        any_of: Annotated[list[TitledMultiSelectEnumSchemaItemsAnyOfItem], Field(alias="anyOf")]
+        any_of: list[TitledMultiSelectEnumSchemaItemsAnyOfItem]
         """Choices, each with its label."""
 
 
@@ -1910,9 +1903,9 @@ if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchema", "TitledMultiSelectE
         """Label of the field in the form."""
         description: str | None = None
         """Purpose of the field, shown with it."""
-        min_items: Annotated[int | None, Field(alias="minItems")] = None
+        min_items: int | None = None
         """Smallest number of choices allowed."""
-        max_items: Annotated[int | None, Field(alias="maxItems")] = None
+        max_items: int | None = None
         """Largest number of choices allowed."""
         items: TitledMultiSelectEnumSchemaItems
         """Schema of the values to choose from."""
@@ -1942,7 +1935,7 @@ if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchema", "TitledSingleSelec
         """Label of the field in the form."""
         description: str | None = None
         """Purpose of the field, shown with it."""
-        one_of: Annotated[list[TitledSingleSelectEnumSchemaOneOfItem], Field(alias="oneOf")]
+        one_of: list[TitledSingleSelectEnumSchemaOneOfItem]
         """Choices, each with its label."""
         default: str | None = None
         """Initial value of the field."""
@@ -1955,13 +1948,13 @@ if TYPE_CHECKING or is_needed("ToolAnnotations"):
 
         title: str | None = None
         """Name to show to people."""
-        read_only_hint: Annotated[bool | None, Field(alias="readOnlyHint")] = None
+        read_only_hint: bool | None = None
         """True if the tool changes nothing; false when absent."""
-        destructive_hint: Annotated[bool | None, Field(alias="destructiveHint")] = None
+        destructive_hint: bool | None = None
         """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
-        idempotent_hint: Annotated[bool | None, Field(alias="idempotentHint")] = None
+        idempotent_hint: bool | None = None
         """True if a repeated call with equal arguments changes nothing more; false when absent."""
-        open_world_hint: Annotated[bool | None, Field(alias="openWorldHint")] = None
+        open_world_hint: bool | None = None
         """True if the tool interacts with external systems, as a web search does; true when absent."""
 
 
@@ -1979,9 +1972,7 @@ if TYPE_CHECKING or is_needed("ToolExecution"):
     class ToolExecution(Model):
         """Ways in which a tool may be run. https://modelcontextprotocol.io/specification/2025-11-25/schema#toolexecution"""
 
-        task_support: Annotated[
-            Annotated[Literal["forbidden", "optional", "required"], Field(alias="taskSupport")], null_means("forbidden")
-        ] = "forbidden"
+        task_support: Annotated[Literal["forbidden", "optional", "required"], null_means("forbidden")] = "forbidden"
         """Support for calls as tasks: `forbidden`, `optional` or `required`; `forbidden` when absent."""
 
 
@@ -2051,11 +2042,11 @@ if TYPE_CHECKING or is_needed(
         """Pictures for user interfaces, in various sizes and formats."""
         description: str | None = None
         """Description of the tool, for the model."""
-        input_schema: Annotated[ToolInputSchema, Field(alias="inputSchema")]
+        input_schema: ToolInputSchema
         """JSON Schema of the tool's arguments."""
         execution: ToolExecution | None = None
         """Ways in which the tool may be run."""
-        output_schema: Annotated[ToolOutputSchema | None, Field(alias="outputSchema")] = None
+        output_schema: ToolOutputSchema | None = None
         """JSON Schema of the tool's structured output."""
         annotations: ToolAnnotations | None = None
         """Hints about how the tool behaves."""
@@ -2070,7 +2061,7 @@ if TYPE_CHECKING or is_needed("ListToolsResult", "Tool"):
 
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        next_cursor: Annotated[str | None, Field(alias="nextCursor")] = None
+        next_cursor: str | None = None
         """Position of the next page; absent on the last page."""
         tools: list[Tool]
         """Tools on this page."""
@@ -2121,13 +2112,13 @@ if TYPE_CHECKING or is_needed("ToolResultContent", "ContentBlock"):
 
         type: Literal["tool_result"] = constant("tool_result")
         """Constant that identifies the kind of object."""
-        tool_use_id: Annotated[str, Field(alias="toolUseId")]
+        tool_use_id: str
         """Identifier of the tool call that this answers."""
         content: list[ContentBlock]
         """Output of the tool, or a description of its error."""
-        structured_content: Annotated[dict[str, Any] | None, Field(alias="structuredContent")] = None
+        structured_content: dict[str, Any] | None = None
         """Output of the tool as a JSON object, fitting its `outputSchema` if it has one."""
-        is_error: Annotated[Annotated[bool, Field(alias="isError")], null_means(False)] = False
+        is_error: Annotated[bool, null_means(False)] = False
         """True if the tool failed; false when absent."""
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the result, which the client should keep in later requests to help caching."""
@@ -2192,7 +2183,7 @@ if TYPE_CHECKING or is_needed(
         """Output of the model, in one piece or several."""
         model: str
         """Model that wrote the message."""
-        stop_reason: Annotated[str | None, Field(alias="stopReason")] = None
+        stop_reason: str | None = None
         """Reason why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
 
 
@@ -2277,25 +2268,23 @@ if TYPE_CHECKING or is_needed(
         """Request to run as a task."""
         messages: list[SamplingMessage]
         """Messages of the conversation, in order."""
-        model_preferences: Annotated[ModelPreferences | None, Field(alias="modelPreferences")] = None
+        model_preferences: ModelPreferences | None = None
         """Preferences of the server for the model; the client may ignore them."""
-        system_prompt: Annotated[str | None, Field(alias="systemPrompt")] = None
+        system_prompt: str | None = None
         """System prompt that the server proposes; the client may change or drop it."""
-        include_context: Annotated[
-            Annotated[Literal["allServers", "none", "thisServer"], Field(alias="includeContext")], null_means("none")
-        ] = "none"
+        include_context: Annotated[Literal["allServers", "none", "thisServer"], null_means("none")] = "none"
         """Servers whose context is added to the prompt: `none`, `thisServer` or `allServers`."""
         temperature: float | int | None = None
         """Randomness of the generation; higher values give more varied text."""
-        max_tokens: Annotated[int, Field(alias="maxTokens")]
+        max_tokens: int
         """Largest number of tokens to generate."""
-        stop_sequences: Annotated[list[str] | None, Field(alias="stopSequences")] = None
+        stop_sequences: list[str] | None = None
         """Strings at which generation stops."""
         metadata: dict[str, Any] | None = None
         """Extra data for the model's provider, in a form of that provider's choice."""
         tools: list[Tool] | None = None
         """Tools on offer to the model."""
-        tool_choice: Annotated[ToolChoice | None, Field(alias="toolChoice")] = None
+        tool_choice: ToolChoice | None = None
         """Rule for the model: it may, must or must not use tools; it may when absent."""
 
 
@@ -2467,9 +2456,9 @@ if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchema", "UntitledMultiSel
         """Label of the field in the form."""
         description: str | None = None
         """Purpose of the field, shown with it."""
-        min_items: Annotated[int | None, Field(alias="minItems")] = None
+        min_items: int | None = None
         """Smallest number of choices allowed."""
-        max_items: Annotated[int | None, Field(alias="maxItems")] = None
+        max_items: int | None = None
         """Largest number of choices allowed."""
         items: UntitledMultiSelectEnumSchemaItems
         """Schema of the values to choose from."""

@@ -33,7 +33,7 @@ class Annotations(Struct, kw_only=True):
     """Roles that the object is meant for."""
     priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | None = None
     """Importance from 0, dispensable, to 1, indispensable."""
-    last_modified: str | None = field(name="lastModified", default=None)
+    last_modified: str | None = None
     """Time of the last change of the object, in ISO 8601."""
 
 
@@ -44,7 +44,7 @@ class AudioContent(ConstantStruct, kw_only=True, tag_field="type", tag="audio"):
     """Constant that identifies the kind of object."""
     data: str
     """Bytes of the sound, in base64."""
-    mime_type: str = field(name="mimeType")
+    mime_type: str
     """Media type of the sound, such as `audio/wav`."""
     annotations: Annotations | None = None
     """Hints about the object: audience, importance and date."""
@@ -66,7 +66,7 @@ class BlobResourceContents(Struct, kw_only=True):
 
     uri: str
     """URI of the resource."""
-    mime_type: str | None = field(name="mimeType", default=None)
+    mime_type: str | None = None
     """Media type of the content, such as `text/plain`."""
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
@@ -120,9 +120,9 @@ class CallToolResult(Struct, kw_only=True):
     """Additional data about the message or object, under namespaced keys."""
     content: list[ContentBlock]
     """Output of the tool, for the model to read."""
-    structured_content: dict[str, Any] | None = field(name="structuredContent", default=None)
+    structured_content: dict[str, Any] | None = None
     """Output of the tool as a JSON object, fitting its `outputSchema` if it has one."""
-    is_error: bool = field(name="isError", default=False)
+    is_error: bool = False
     """True if the tool failed; false when absent."""
 
 
@@ -142,7 +142,7 @@ class CancelTaskRequest(ConstantStruct, kw_only=True, tag_field="method", tag="t
 class CancelTaskRequestParams(Struct, kw_only=True):
     """Parameters of the message. https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskrequest"""
 
-    task_id: str = field(name="taskId")
+    task_id: str
     """Identifier of the task to stop."""
 
 
@@ -151,19 +151,19 @@ class CancelTaskResult(Struct, kw_only=True):
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    task_id: str = field(name="taskId")
+    task_id: str
     """Identifier of the task."""
     status: TaskStatus
     """State of the task."""
-    status_message: str | None = field(name="statusMessage", default=None)
+    status_message: str | None = None
     """Description of the task's state, for people."""
-    created_at: str = field(name="createdAt")
+    created_at: str
     """Creation time of the task, in ISO 8601."""
-    last_updated_at: str = field(name="lastUpdatedAt")
+    last_updated_at: str
     """Time of the latest change to the task, in ISO 8601."""
     ttl: int | None
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-    poll_interval: int | None = field(name="pollInterval", default=None)
+    poll_interval: int | None = None
     """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -183,7 +183,7 @@ class CancelledNotificationParams(Struct, kw_only=True):
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    request_id: RequestId | None = field(name="requestId", default=None)
+    request_id: RequestId | None = None
     """Identifier of the request to cancel."""
     reason: str | None = None
     """Reason for the cancellation, as text to log or show."""
@@ -216,7 +216,7 @@ class ClientCapabilitiesElicitation(Struct, kw_only=True):
 class ClientCapabilitiesRoots(Struct, kw_only=True):
     """Present when the client can list its roots. https://modelcontextprotocol.io/specification/2025-11-25/schema#clientcapabilities"""
 
-    list_changed: bool | None = field(name="listChanged", default=None)
+    list_changed: bool | None = None
     """True if changes to the roots are announced by a notification."""
 
 
@@ -259,7 +259,7 @@ class ClientCapabilitiesTasksRequestsElicitation(Struct, kw_only=True):
 class ClientCapabilitiesTasksRequestsSampling(Struct, kw_only=True):
     """Present when the client can generate messages as a task. https://modelcontextprotocol.io/specification/2025-11-25/schema#clientcapabilities"""
 
-    create_message: dict[str, Any] | None = field(name="createMessage", default=None)
+    create_message: dict[str, Any] | None = None
     """Present when `sampling/createMessage` may run as a task."""
 
 
@@ -321,7 +321,7 @@ class CompleteResultCompletion(Struct, kw_only=True):
     """Suggested values, at most 100."""
     total: int | None = None
     """Number of matches in all, which may exceed the number returned."""
-    has_more: bool | None = field(name="hasMore", default=None)
+    has_more: bool | None = None
     """True if there are more matches than those returned."""
 
 
@@ -347,23 +347,23 @@ class CreateMessageRequestParams(Struct, kw_only=True):
     """Request to run as a task."""
     messages: list[SamplingMessage]
     """Messages of the conversation, in order."""
-    model_preferences: ModelPreferences | None = field(name="modelPreferences", default=None)
+    model_preferences: ModelPreferences | None = None
     """Preferences of the server for the model; the client may ignore them."""
-    system_prompt: str | None = field(name="systemPrompt", default=None)
+    system_prompt: str | None = None
     """System prompt that the server proposes; the client may change or drop it."""
-    include_context: Literal["allServers", "none", "thisServer"] = field(name="includeContext", default="none")
+    include_context: Literal["allServers", "none", "thisServer"] = "none"
     """Servers whose context is added to the prompt: `none`, `thisServer` or `allServers`."""
     temperature: float | int | None = None
     """Randomness of the generation; higher values give more varied text."""
-    max_tokens: int = field(name="maxTokens")
+    max_tokens: int
     """Largest number of tokens to generate."""
-    stop_sequences: list[str] | None = field(name="stopSequences", default=None)
+    stop_sequences: list[str] | None = None
     """Strings at which generation stops."""
     metadata: dict[str, Any] | None = None
     """Extra data for the model's provider, in a form of that provider's choice."""
     tools: list[Tool] | None = None
     """Tools on offer to the model."""
-    tool_choice: ToolChoice | None = field(name="toolChoice", default=None)
+    tool_choice: ToolChoice | None = None
     """Rule for the model: it may, must or must not use tools; it may when absent."""
 
 
@@ -385,7 +385,7 @@ class CreateMessageResult(Struct, kw_only=True):
     """Output of the model, in one piece or several."""
     model: str
     """Model that wrote the message."""
-    stop_reason: str | None = field(name="stopReason", default=None)
+    stop_reason: str | None = None
     """Reason why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
 
 
@@ -442,7 +442,7 @@ class ElicitRequestFormParams(Struct, kw_only=True):
     """Mode of the elicitation, always `form`."""
     message: str
     """Message to the user about the requested input."""
-    requested_schema: ElicitRequestFormParamsRequestedSchema = field(name="requestedSchema")
+    requested_schema: ElicitRequestFormParamsRequestedSchema
     """JSON Schema of the form: a flat object of simple fields."""
 
 
@@ -461,7 +461,7 @@ class ElicitRequestURLParams(ConstantStruct, kw_only=True):
     """Mode of the elicitation, always `url`."""
     message: str
     """Message to the user about the reason to visit the URL."""
-    elicitation_id: str = field(name="elicitationId")
+    elicitation_id: str
     """Identifier of the elicitation, unique within the server."""
     url: str
     """Address that the user is to open."""
@@ -510,7 +510,7 @@ class ElicitationCompleteNotification(
 class ElicitationCompleteNotificationParams(Struct, kw_only=True):
     """Parameters of the message. https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitationcompletenotification"""
 
-    elicitation_id: str = field(name="elicitationId")
+    elicitation_id: str
     """Identifier of the elicitation that is finished."""
 
 
@@ -589,7 +589,7 @@ class GetTaskPayloadRequest(ConstantStruct, kw_only=True, tag_field="method", ta
 class GetTaskPayloadRequestParams(Struct, kw_only=True):
     """Parameters of the message. https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadrequest"""
 
-    task_id: str = field(name="taskId")
+    task_id: str
     """Identifier of the task whose outcome to fetch."""
 
 
@@ -617,7 +617,7 @@ class GetTaskRequest(ConstantStruct, kw_only=True, tag_field="method", tag="task
 class GetTaskRequestParams(Struct, kw_only=True):
     """Parameters of the message. https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskrequest"""
 
-    task_id: str = field(name="taskId")
+    task_id: str
     """Identifier of the task to look up."""
 
 
@@ -626,19 +626,19 @@ class GetTaskResult(Struct, kw_only=True):
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    task_id: str = field(name="taskId")
+    task_id: str
     """Identifier of the task."""
     status: TaskStatus
     """State of the task."""
-    status_message: str | None = field(name="statusMessage", default=None)
+    status_message: str | None = None
     """Description of the task's state, for people."""
-    created_at: str = field(name="createdAt")
+    created_at: str
     """Creation time of the task, in ISO 8601."""
-    last_updated_at: str = field(name="lastUpdatedAt")
+    last_updated_at: str
     """Time of the latest change to the task, in ISO 8601."""
     ttl: int | None
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-    poll_interval: int | None = field(name="pollInterval", default=None)
+    poll_interval: int | None = None
     """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -647,7 +647,7 @@ class Icon(Struct, kw_only=True):
 
     src: str
     """URL or `data:` URI of the picture."""
-    mime_type: str | None = field(name="mimeType", default=None)
+    mime_type: str | None = None
     """Media type of the picture, in case that of `src` is missing or too general."""
     sizes: list[str] | None = None
     """Sizes that the icon suits, such as `48x48`, or `any`."""
@@ -669,7 +669,7 @@ class ImageContent(ConstantStruct, kw_only=True, tag_field="type", tag="image"):
     """Constant that identifies the kind of object."""
     data: str
     """Bytes of the picture, in base64."""
-    mime_type: str = field(name="mimeType")
+    mime_type: str
     """Media type of the picture, such as `image/png`."""
     annotations: Annotations | None = None
     """Hints about the object: audience, importance and date."""
@@ -690,7 +690,7 @@ class Implementation(Struct, kw_only=True):
     """Version of the program."""
     description: str | None = None
     """Purpose of the program."""
-    website_url: str | None = field(name="websiteUrl", default=None)
+    website_url: str | None = None
     """Address of the program's website."""
 
 
@@ -712,11 +712,11 @@ class InitializeRequestParams(Struct, kw_only=True):
 
     meta: RequestParamsMeta | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    protocol_version: str = field(name="protocolVersion")
+    protocol_version: str
     """Newest protocol version that the client supports."""
     capabilities: ClientCapabilities
     """Optional features that the client supports."""
-    client_info: Implementation = field(name="clientInfo")
+    client_info: Implementation
     """Name and version of the client."""
 
 
@@ -725,11 +725,11 @@ class InitializeResult(Struct, kw_only=True):
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    protocol_version: str = field(name="protocolVersion")
+    protocol_version: str
     """Protocol version that the server has chosen."""
     capabilities: ServerCapabilities
     """Optional features that the server supports."""
-    server_info: Implementation = field(name="serverInfo")
+    server_info: Implementation
     """Name and version of the server."""
     instructions: str | None = None
     """Advice for the model on making good use of the server."""
@@ -821,7 +821,7 @@ class LegacyTitledEnumSchema(ConstantStruct, kw_only=True):
     """Purpose of the field, shown with it."""
     enum: list[str]
     """Allowed values."""
-    enum_names: list[str] | None = field(name="enumNames", default=None)
+    enum_names: list[str] | None = None
     """Labels of the values, in the order of `enum`."""
     default: str | None = None
     """Initial value of the field."""
@@ -845,7 +845,7 @@ class ListPromptsResult(Struct, kw_only=True):
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    next_cursor: str | None = field(name="nextCursor", default=None)
+    next_cursor: str | None = None
     """Position of the next page; absent on the last page."""
     prompts: list[Prompt]
     """Prompts on this page."""
@@ -869,9 +869,9 @@ class ListResourceTemplatesResult(Struct, kw_only=True):
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    next_cursor: str | None = field(name="nextCursor", default=None)
+    next_cursor: str | None = None
     """Position of the next page; absent on the last page."""
-    resource_templates: list[ResourceTemplate] = field(name="resourceTemplates")
+    resource_templates: list[ResourceTemplate]
     """Resource templates on this page."""
 
 
@@ -893,7 +893,7 @@ class ListResourcesResult(Struct, kw_only=True):
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    next_cursor: str | None = field(name="nextCursor", default=None)
+    next_cursor: str | None = None
     """Position of the next page; absent on the last page."""
     resources: list[Resource]
     """Resources on this page."""
@@ -939,7 +939,7 @@ class ListTasksResult(Struct, kw_only=True):
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    next_cursor: str | None = field(name="nextCursor", default=None)
+    next_cursor: str | None = None
     """Position of the next page; absent on the last page."""
     tasks: list[Task]
     """Tasks on this page."""
@@ -963,7 +963,7 @@ class ListToolsResult(Struct, kw_only=True):
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    next_cursor: str | None = field(name="nextCursor", default=None)
+    next_cursor: str | None = None
     """Position of the next page; absent on the last page."""
     tools: list[Tool]
     """Tools on this page."""
@@ -1009,17 +1009,11 @@ class ModelPreferences(Struct, kw_only=True):
 
     hints: list[ModelHint] | None = None
     """Models to prefer, the first match winning."""
-    cost_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | None = field(
-        name="costPriority", default=None
-    )
+    cost_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | None = None
     """Weight of low cost in the choice of model, from 0 to 1."""
-    speed_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | None = field(
-        name="speedPriority", default=None
-    )
+    speed_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | None = None
     """Weight of low latency in the choice of model, from 0 to 1."""
-    intelligence_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | None = field(
-        name="intelligencePriority", default=None
-    )
+    intelligence_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | None = None
     """Weight of ability in the choice of model, from 0 to 1."""
 
 
@@ -1083,7 +1077,7 @@ class PaginatedResult(Struct, kw_only=True):
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    next_cursor: str | None = field(name="nextCursor", default=None)
+    next_cursor: str | None = None
     """Position of the next page; absent on the last page."""
 
 
@@ -1116,7 +1110,7 @@ class ProgressNotificationParams(Struct, kw_only=True):
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    progress_token: ProgressToken = field(name="progressToken")
+    progress_token: ProgressToken
     """Token that the request in progress gave for its updates."""
     progress: float | int
     """Amount done so far, which only grows."""
@@ -1227,7 +1221,7 @@ class ReadResourceResult(Struct, kw_only=True):
 class RelatedTaskMetadata(Struct, kw_only=True):
     """Metadata that says to which task a message belongs. https://modelcontextprotocol.io/specification/2025-11-25/schema#relatedtaskmetadata"""
 
-    task_id: str = field(name="taskId")
+    task_id: str
     """Task to which the message belongs, by its identifier."""
 
 
@@ -1268,7 +1262,7 @@ class Resource(Struct, kw_only=True):
     """URI of the resource."""
     description: str | None = None
     """Description of the content of the resource."""
-    mime_type: str | None = field(name="mimeType", default=None)
+    mime_type: str | None = None
     """Media type of the content, such as `text/plain`."""
     annotations: Annotations | None = None
     """Hints about the object: audience, importance and date."""
@@ -1283,7 +1277,7 @@ class ResourceContents(Struct, kw_only=True):
 
     uri: str
     """URI of the resource."""
-    mime_type: str | None = field(name="mimeType", default=None)
+    mime_type: str | None = None
     """Media type of the content, such as `text/plain`."""
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
@@ -1304,7 +1298,7 @@ class ResourceLink(ConstantStruct, kw_only=True, tag_field="type", tag="resource
     """URI of the resource."""
     description: str | None = None
     """Description of the content of the resource."""
-    mime_type: str | None = field(name="mimeType", default=None)
+    mime_type: str | None = None
     """Media type of the content, such as `text/plain`."""
     annotations: Annotations | None = None
     """Hints about the object: audience, importance and date."""
@@ -1345,11 +1339,11 @@ class ResourceTemplate(Struct, kw_only=True):
     """Name to show to people."""
     icons: list[Icon] | None = None
     """Pictures for user interfaces, in various sizes and formats."""
-    uri_template: str = field(name="uriTemplate")
+    uri_template: str
     """Template of the URIs, in the syntax of RFC 6570."""
     description: str | None = None
     """Description of the resources that match the template."""
-    mime_type: str | None = field(name="mimeType", default=None)
+    mime_type: str | None = None
     """Media type that all matching resources share."""
     annotations: Annotations | None = None
     """Hints about the object: audience, importance and date."""
@@ -1497,7 +1491,7 @@ class ServerCapabilities(Struct, kw_only=True):
 class ServerCapabilitiesPrompts(Struct, kw_only=True):
     """Present when the server offers prompts. https://modelcontextprotocol.io/specification/2025-11-25/schema#servercapabilities"""
 
-    list_changed: bool | None = field(name="listChanged", default=None)
+    list_changed: bool | None = None
     """True if changes to the list are announced by notifications."""
 
 
@@ -1506,7 +1500,7 @@ class ServerCapabilitiesResources(Struct, kw_only=True):
 
     subscribe: bool | None = None
     """True if clients may subscribe to changes of single resources."""
-    list_changed: bool | None = field(name="listChanged", default=None)
+    list_changed: bool | None = None
     """True if changes to the list are announced by notifications."""
 
 
@@ -1538,7 +1532,7 @@ class ServerCapabilitiesTasksRequestsTools(Struct, kw_only=True):
 class ServerCapabilitiesTools(Struct, kw_only=True):
     """Present when the server offers tools. https://modelcontextprotocol.io/specification/2025-11-25/schema#servercapabilities"""
 
-    list_changed: bool | None = field(name="listChanged", default=None)
+    list_changed: bool | None = None
     """True if changes to the list are announced by notifications."""
 
 
@@ -1627,9 +1621,9 @@ class StringSchema(ConstantStruct, kw_only=True):
     """Label of the field in the form."""
     description: str | None = None
     """Purpose of the field, shown with it."""
-    min_length: int | None = field(name="minLength", default=None)
+    min_length: int | None = None
     """Smallest number of characters allowed."""
-    max_length: int | None = field(name="maxLength", default=None)
+    max_length: int | None = None
     """Largest number of characters allowed."""
     format: Literal["date", "date-time", "email", "uri"] | None = None
     """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
@@ -1662,19 +1656,19 @@ class SubscribeRequestParams(Struct, kw_only=True):
 class Task(Struct, kw_only=True):
     """State of a piece of work whose outcome is fetched later. https://modelcontextprotocol.io/specification/2025-11-25/schema#task"""
 
-    task_id: str = field(name="taskId")
+    task_id: str
     """Identifier of the task."""
     status: TaskStatus
     """State of the task."""
-    status_message: str | None = field(name="statusMessage", default=None)
+    status_message: str | None = None
     """Description of the task's state, for people."""
-    created_at: str = field(name="createdAt")
+    created_at: str
     """Creation time of the task, in ISO 8601."""
-    last_updated_at: str = field(name="lastUpdatedAt")
+    last_updated_at: str
     """Time of the latest change to the task, in ISO 8601."""
     ttl: int | None
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-    poll_interval: int | None = field(name="pollInterval", default=None)
+    poll_interval: int | None = None
     """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -1724,19 +1718,19 @@ class TaskStatusNotificationParams(Struct, kw_only=True):
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    task_id: str = field(name="taskId")
+    task_id: str
     """Identifier of the task."""
     status: TaskStatus
     """State of the task."""
-    status_message: str | None = field(name="statusMessage", default=None)
+    status_message: str | None = None
     """Description of the task's state, for people."""
-    created_at: str = field(name="createdAt")
+    created_at: str
     """Creation time of the task, in ISO 8601."""
-    last_updated_at: str = field(name="lastUpdatedAt")
+    last_updated_at: str
     """Time of the latest change to the task, in ISO 8601."""
     ttl: int | None
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-    poll_interval: int | None = field(name="pollInterval", default=None)
+    poll_interval: int | None = None
     """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -1762,7 +1756,7 @@ class TextResourceContents(Struct, kw_only=True):
 
     uri: str
     """URI of the resource."""
-    mime_type: str | None = field(name="mimeType", default=None)
+    mime_type: str | None = None
     """Media type of the content, such as `text/plain`."""
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
@@ -1788,9 +1782,9 @@ class TitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
     """Label of the field in the form."""
     description: str | None = None
     """Purpose of the field, shown with it."""
-    min_items: int | None = field(name="minItems", default=None)
+    min_items: int | None = None
     """Smallest number of choices allowed."""
-    max_items: int | None = field(name="maxItems", default=None)
+    max_items: int | None = None
     """Largest number of choices allowed."""
     items: TitledMultiSelectEnumSchemaItems
     """Schema of the values to choose from."""
@@ -1801,7 +1795,7 @@ class TitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
 class TitledMultiSelectEnumSchemaItems(Struct, kw_only=True):
     """Schema of the values to choose from. https://modelcontextprotocol.io/specification/2025-11-25/schema#titledmultiselectenumschema"""
 
-    any_of: list[TitledMultiSelectEnumSchemaItemsAnyOfItem] = field(name="anyOf")
+    any_of: list[TitledMultiSelectEnumSchemaItemsAnyOfItem]
     """Choices, each with its label."""
 
 
@@ -1823,7 +1817,7 @@ class TitledSingleSelectEnumSchema(ConstantStruct, kw_only=True):
     """Label of the field in the form."""
     description: str | None = None
     """Purpose of the field, shown with it."""
-    one_of: list[TitledSingleSelectEnumSchemaOneOfItem] = field(name="oneOf")
+    one_of: list[TitledSingleSelectEnumSchemaOneOfItem]
     """Choices, each with its label."""
     default: str | None = None
     """Initial value of the field."""
@@ -1849,11 +1843,11 @@ class Tool(Struct, kw_only=True):
     """Pictures for user interfaces, in various sizes and formats."""
     description: str | None = None
     """Description of the tool, for the model."""
-    input_schema: ToolInputSchema = field(name="inputSchema")
+    input_schema: ToolInputSchema
     """JSON Schema of the tool's arguments."""
     execution: ToolExecution | None = None
     """Ways in which the tool may be run."""
-    output_schema: ToolOutputSchema | None = field(name="outputSchema", default=None)
+    output_schema: ToolOutputSchema | None = None
     """JSON Schema of the tool's structured output."""
     annotations: ToolAnnotations | None = None
     """Hints about how the tool behaves."""
@@ -1866,13 +1860,13 @@ class ToolAnnotations(Struct, kw_only=True):
 
     title: str | None = None
     """Name to show to people."""
-    read_only_hint: bool | None = field(name="readOnlyHint", default=None)
+    read_only_hint: bool | None = None
     """True if the tool changes nothing; false when absent."""
-    destructive_hint: bool | None = field(name="destructiveHint", default=None)
+    destructive_hint: bool | None = None
     """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
-    idempotent_hint: bool | None = field(name="idempotentHint", default=None)
+    idempotent_hint: bool | None = None
     """True if a repeated call with equal arguments changes nothing more; false when absent."""
-    open_world_hint: bool | None = field(name="openWorldHint", default=None)
+    open_world_hint: bool | None = None
     """True if the tool interacts with external systems, as a web search does; true when absent."""
 
 
@@ -1886,7 +1880,7 @@ class ToolChoice(Struct, kw_only=True):
 class ToolExecution(Struct, kw_only=True):
     """Ways in which a tool may be run. https://modelcontextprotocol.io/specification/2025-11-25/schema#toolexecution"""
 
-    task_support: Literal["forbidden", "optional", "required"] = field(name="taskSupport", default="forbidden")
+    task_support: Literal["forbidden", "optional", "required"] = "forbidden"
     """Support for calls as tasks: `forbidden`, `optional` or `required`; `forbidden` when absent."""
 
 
@@ -1930,13 +1924,13 @@ class ToolResultContent(ConstantStruct, kw_only=True, tag_field="type", tag="too
 
     type: Literal["tool_result"] = "tool_result"
     """Constant that identifies the kind of object."""
-    tool_use_id: str = field(name="toolUseId")
+    tool_use_id: str
     """Identifier of the tool call that this answers."""
     content: list[ContentBlock]
     """Output of the tool, or a description of its error."""
-    structured_content: dict[str, Any] | None = field(name="structuredContent", default=None)
+    structured_content: dict[str, Any] | None = None
     """Output of the tool as a JSON object, fitting its `outputSchema` if it has one."""
-    is_error: bool = field(name="isError", default=False)
+    is_error: bool = False
     """True if the tool failed; false when absent."""
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Additional data about the result, which the client should keep in later requests to help caching."""
@@ -2044,9 +2038,9 @@ class UntitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
     """Label of the field in the form."""
     description: str | None = None
     """Purpose of the field, shown with it."""
-    min_items: int | None = field(name="minItems", default=None)
+    min_items: int | None = None
     """Smallest number of choices allowed."""
-    max_items: int | None = field(name="maxItems", default=None)
+    max_items: int | None = None
     """Largest number of choices allowed."""
     items: UntitledMultiSelectEnumSchemaItems
     """Schema of the values to choose from."""

@@ -84,7 +84,7 @@ if TYPE_CHECKING or is_needed("CompleteResultCompletion"):
         """Suggested values, at most 100."""
         total: int | None = None
         """Number of matches in all, which may exceed the number returned."""
-        has_more: Annotated[bool | None, Field(alias="hasMore")] = None
+        has_more: bool | None = None
         """True if there are more matches than those returned."""
 
 
@@ -107,7 +107,7 @@ if TYPE_CHECKING or is_needed("ElicitRequestFormParams", "ElicitRequestFormParam
         """Mode of the elicitation, always `form`."""
         message: str
         """Message to the user about the requested input."""
-        requested_schema: Annotated[ElicitRequestFormParamsRequestedSchema, Field(alias="requestedSchema")]
+        requested_schema: ElicitRequestFormParamsRequestedSchema
         """JSON Schema of the form: a flat object of simple fields."""
 
 
@@ -186,7 +186,7 @@ if TYPE_CHECKING or is_needed("Icon"):
 
         src: str
         """URL or `data:` URI of the picture."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type of the picture, in case that of `src` is missing or too general."""
         sizes: list[str] | None = None
         """Sizes that the icon suits, such as `48x48`, or `any`."""
@@ -218,7 +218,7 @@ if TYPE_CHECKING or is_needed("Implementation", "Icon"):
         """Version of the program."""
         description: str | None = None
         """Purpose of the program."""
-        website_url: Annotated[str | None, Field(alias="websiteUrl")] = None
+        website_url: str | None = None
         """Address of the program's website."""
 
 
@@ -343,7 +343,7 @@ if TYPE_CHECKING or is_needed("LegacyTitledEnumSchema"):
         """Purpose of the field, shown with it."""
         enum: list[str]
         """Allowed values."""
-        enum_names: Annotated[list[str] | None, Field(alias="enumNames")] = None
+        enum_names: list[str] | None = None
         """Labels of the values, in the order of `enum`."""
         default: str | None = None
         """Initial value of the field."""
@@ -368,7 +368,7 @@ if TYPE_CHECKING or is_needed("BlobResourceContents", "MetaObject"):
 
         uri: str
         """URI of the resource."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type of the content, such as `text/plain`."""
         meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -414,7 +414,7 @@ if TYPE_CHECKING or is_needed("MissingRequiredClientCapabilityErrorErrorData", "
     class MissingRequiredClientCapabilityErrorErrorData(Model):
         """Capabilities that the client would have to declare. https://modelcontextprotocol.io/specification/2026-07-28/schema#missingrequiredclientcapabilityerror"""
 
-        required_capabilities: Annotated[ClientCapabilities, Field(alias="requiredCapabilities")]
+        required_capabilities: ClientCapabilities
         """Capabilities that the request needs and the client did not declare."""
 
 
@@ -449,18 +449,11 @@ if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
 
         hints: list[ModelHint] | None = None
         """Models to prefer, the first match winning."""
-        cost_priority: Annotated[
-            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None, Field(alias="costPriority")
-        ] = None
+        cost_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None = None
         """Weight of low cost in the choice of model, from 0 to 1."""
-        speed_priority: Annotated[
-            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None, Field(alias="speedPriority")
-        ] = None
+        speed_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None = None
         """Weight of low latency in the choice of model, from 0 to 1."""
-        intelligence_priority: Annotated[
-            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None,
-            Field(alias="intelligencePriority"),
-        ] = None
+        intelligence_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None = None
         """Weight of ability in the choice of model, from 0 to 1."""
 
 
@@ -561,7 +554,7 @@ if TYPE_CHECKING or is_needed("ProgressNotificationParams", "NotificationMetaObj
 
         meta: Annotated[NotificationMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        progress_token: Annotated[ProgressToken, Field(alias="progressToken")]
+        progress_token: ProgressToken
         """Token that the request in progress gave for its updates."""
         progress: float | int
         """Amount done so far, which only grows."""
@@ -667,7 +660,7 @@ if TYPE_CHECKING or is_needed("CancelledNotificationParams", "NotificationMetaOb
 
         meta: Annotated[NotificationMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        request_id: Annotated[RequestId, Field(alias="requestId")]
+        request_id: RequestId
         """Identifier of the request to cancel."""
         reason: str | None = None
         """Reason for the cancellation, as text to log or show."""
@@ -869,7 +862,7 @@ if TYPE_CHECKING or is_needed("ResourceContents", "MetaObject"):
 
         uri: str
         """URI of the resource."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type of the content, such as `text/plain`."""
         meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -983,13 +976,11 @@ if TYPE_CHECKING or is_needed("CacheableResult", "ResultMetaObject"):
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
+        result_type: str = constant("complete")
         """Kind of result, such as `complete` or `input_required`."""
-        ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = constant(0, name="ttlMs")
+        ttl_ms: Annotated[int, Field(ge=0)] = constant(0)
         """Time for which the result may be cached, in milliseconds."""
-        cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = constant(
-            "private", name="cacheScope"
-        )
+        cache_scope: Literal["private", "public"] = constant("private")
         """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
 
 
@@ -1000,7 +991,7 @@ if TYPE_CHECKING or is_needed("CompleteResult", "CompleteResultCompletion", "Res
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
+        result_type: str = constant("complete")
         """Kind of result, such as `complete` or `input_required`."""
         completion: CompleteResultCompletion
         """Suggested values, with their count."""
@@ -1026,15 +1017,13 @@ if TYPE_CHECKING or is_needed("ListPromptsResult", "Prompt", "ResultMetaObject")
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
+        result_type: str = constant("complete")
         """Kind of result, such as `complete` or `input_required`."""
-        next_cursor: Annotated[str | None, Field(alias="nextCursor")] = None
+        next_cursor: str | None = None
         """Position of the next page; absent on the last page."""
-        ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = constant(0, name="ttlMs")
+        ttl_ms: Annotated[int, Field(ge=0)] = constant(0)
         """Time for which the result may be cached, in milliseconds."""
-        cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = constant(
-            "private", name="cacheScope"
-        )
+        cache_scope: Literal["private", "public"] = constant("private")
         """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
         prompts: list[Prompt]
         """Prompts on this page."""
@@ -1060,9 +1049,9 @@ if TYPE_CHECKING or is_needed("PaginatedResult", "ResultMetaObject"):
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
+        result_type: str = constant("complete")
         """Kind of result, such as `complete` or `input_required`."""
-        next_cursor: Annotated[str | None, Field(alias="nextCursor")] = None
+        next_cursor: str | None = None
         """Position of the next page; absent on the last page."""
 
 
@@ -1073,7 +1062,7 @@ if TYPE_CHECKING or is_needed("Result", "ResultMetaObject"):
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
+        result_type: str = constant("complete")
         """Kind of result, such as `complete` or `input_required`."""
 
 
@@ -1135,7 +1124,7 @@ if TYPE_CHECKING or is_needed("Annotations", "Role"):
         """Roles that the object is meant for."""
         priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None = None
         """Importance from 0, dispensable, to 1, indispensable."""
-        last_modified: Annotated[str | None, Field(alias="lastModified")] = None
+        last_modified: str | None = None
         """Time of the last change of the object, in ISO 8601."""
 
 
@@ -1148,7 +1137,7 @@ if TYPE_CHECKING or is_needed("AudioContent", "Annotations", "MetaObject"):
         """Constant that identifies the kind of object."""
         data: str
         """Bytes of the sound, in base64."""
-        mime_type: Annotated[str, Field(alias="mimeType")]
+        mime_type: str
         """Media type of the sound, such as `audio/wav`."""
         annotations: Annotations | None = None
         """Hints about the object: audience, importance and date."""
@@ -1165,7 +1154,7 @@ if TYPE_CHECKING or is_needed("ImageContent", "Annotations", "MetaObject"):
         """Constant that identifies the kind of object."""
         data: str
         """Bytes of the picture, in base64."""
-        mime_type: Annotated[str, Field(alias="mimeType")]
+        mime_type: str
         """Media type of the picture, such as `image/png`."""
         annotations: Annotations | None = None
         """Hints about the object: audience, importance and date."""
@@ -1188,7 +1177,7 @@ if TYPE_CHECKING or is_needed("Resource", "Annotations", "Icon", "MetaObject"):
         """URI of the resource."""
         description: str | None = None
         """Description of the content of the resource."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type of the content, such as `text/plain`."""
         annotations: Annotations | None = None
         """Hints about the object: audience, importance and date."""
@@ -1205,15 +1194,13 @@ if TYPE_CHECKING or is_needed("ListResourcesResult", "Resource", "ResultMetaObje
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
+        result_type: str = constant("complete")
         """Kind of result, such as `complete` or `input_required`."""
-        next_cursor: Annotated[str | None, Field(alias="nextCursor")] = None
+        next_cursor: str | None = None
         """Position of the next page; absent on the last page."""
-        ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = constant(0, name="ttlMs")
+        ttl_ms: Annotated[int, Field(ge=0)] = constant(0)
         """Time for which the result may be cached, in milliseconds."""
-        cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = constant(
-            "private", name="cacheScope"
-        )
+        cache_scope: Literal["private", "public"] = constant("private")
         """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
         resources: list[Resource]
         """Resources on this page."""
@@ -1249,7 +1236,7 @@ if TYPE_CHECKING or is_needed("ResourceLink", "Annotations", "Icon", "MetaObject
         """URI of the resource."""
         description: str | None = None
         """Description of the content of the resource."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type of the content, such as `text/plain`."""
         annotations: Annotations | None = None
         """Hints about the object: audience, importance and date."""
@@ -1270,11 +1257,11 @@ if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations", "Icon", "MetaOb
         """Name to show to people."""
         icons: list[Icon] | None = None
         """Pictures for user interfaces, in various sizes and formats."""
-        uri_template: Annotated[str, Field(alias="uriTemplate")]
+        uri_template: str
         """Template of the URIs, in the syntax of RFC 6570."""
         description: str | None = None
         """Description of the resources that match the template."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type that all matching resources share."""
         annotations: Annotations | None = None
         """Hints about the object: audience, importance and date."""
@@ -1289,17 +1276,15 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesResult", "ResourceTemplate",
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
+        result_type: str = constant("complete")
         """Kind of result, such as `complete` or `input_required`."""
-        next_cursor: Annotated[str | None, Field(alias="nextCursor")] = None
+        next_cursor: str | None = None
         """Position of the next page; absent on the last page."""
-        ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = constant(0, name="ttlMs")
+        ttl_ms: Annotated[int, Field(ge=0)] = constant(0)
         """Time for which the result may be cached, in milliseconds."""
-        cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = constant(
-            "private", name="cacheScope"
-        )
+        cache_scope: Literal["private", "public"] = constant("private")
         """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
-        resource_templates: Annotated[list[ResourceTemplate], Field(alias="resourceTemplates")]
+        resource_templates: list[ResourceTemplate]
         """Resource templates on this page."""
 
 
@@ -1343,7 +1328,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesPrompts"):
     class ServerCapabilitiesPrompts(Model):
         """Present when the server offers prompts. https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities"""
 
-        list_changed: Annotated[bool | None, Field(alias="listChanged")] = None
+        list_changed: bool | None = None
         """True if changes to the list are announced by notifications."""
 
 
@@ -1354,7 +1339,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesResources"):
 
         subscribe: bool | None = None
         """True if clients may subscribe to changes of single resources."""
-        list_changed: Annotated[bool | None, Field(alias="listChanged")] = None
+        list_changed: bool | None = None
         """True if changes to the list are announced by notifications."""
 
 
@@ -1363,7 +1348,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesTools"):
     class ServerCapabilitiesTools(Model):
         """Present when the server offers tools. https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities"""
 
-        list_changed: Annotated[bool | None, Field(alias="listChanged")] = None
+        list_changed: bool | None = None
         """True if changes to the list are announced by notifications."""
 
 
@@ -1401,15 +1386,13 @@ if TYPE_CHECKING or is_needed("DiscoverResult", "ResultMetaObject", "ServerCapab
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
+        result_type: str = constant("complete")
         """Kind of result, such as `complete` or `input_required`."""
-        ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = constant(0, name="ttlMs")
+        ttl_ms: Annotated[int, Field(ge=0)] = constant(0)
         """Time for which the result may be cached, in milliseconds."""
-        cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = constant(
-            "private", name="cacheScope"
-        )
+        cache_scope: Literal["private", "public"] = constant("private")
         """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
-        supported_versions: Annotated[list[str], Field(alias="supportedVersions")]
+        supported_versions: list[str]
         """Protocol versions in which the server accepts requests."""
         capabilities: ServerCapabilities
         """Optional features that the server supports."""
@@ -1441,9 +1424,9 @@ if TYPE_CHECKING or is_needed("StringSchema"):
         """Label of the field in the form."""
         description: str | None = None
         """Purpose of the field, shown with it."""
-        min_length: Annotated[int | None, Field(alias="minLength")] = None
+        min_length: int | None = None
         """Smallest number of characters allowed."""
-        max_length: Annotated[int | None, Field(alias="maxLength")] = None
+        max_length: int | None = None
         """Largest number of characters allowed."""
         format: Literal["date", "date-time", "email", "uri"] | None = None
         """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
@@ -1456,13 +1439,13 @@ if TYPE_CHECKING or is_needed("SubscriptionFilter"):
     class SubscriptionFilter(Model):
         """Kinds of notification that a subscription delivers. https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionfilter"""
 
-        tools_list_changed: Annotated[bool | None, Field(alias="toolsListChanged")] = None
+        tools_list_changed: bool | None = None
         """True to announce changes to the list of tools."""
-        prompts_list_changed: Annotated[bool | None, Field(alias="promptsListChanged")] = None
+        prompts_list_changed: bool | None = None
         """True to announce changes to the list of prompts."""
-        resources_list_changed: Annotated[bool | None, Field(alias="resourcesListChanged")] = None
+        resources_list_changed: bool | None = None
         """True to announce changes to the list of resources."""
-        resource_subscriptions: Annotated[list[str] | None, Field(alias="resourceSubscriptions")] = None
+        resource_subscriptions: list[str] | None = None
         """URIs of the resources whose changes to announce."""
 
 
@@ -1530,7 +1513,7 @@ if TYPE_CHECKING or is_needed("SubscriptionsListenResult", "SubscriptionsListenR
     class SubscriptionsListenResult(Model):
         """Server ends a subscription in an orderly way. https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenresult"""
 
-        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
+        result_type: str = constant("complete")
         """Kind of result, such as `complete` or `input_required`."""
         meta: Annotated[SubscriptionsListenResultMetaObject, Field(alias="_meta")]
         """Additional data about the message or object, under namespaced keys."""
@@ -1571,7 +1554,7 @@ if TYPE_CHECKING or is_needed("TextResourceContents", "MetaObject"):
 
         uri: str
         """URI of the resource."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type of the content, such as `text/plain`."""
         meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1617,13 +1600,13 @@ if TYPE_CHECKING or is_needed("CallToolResult", "ContentBlock", "ResultMetaObjec
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
+        result_type: str = constant("complete")
         """Kind of result, such as `complete` or `input_required`."""
         content: list[ContentBlock]
         """Output of the tool, for the model to read."""
-        structured_content: Annotated[Nullable, Field(alias="structuredContent")] = None
+        structured_content: Nullable = None
         """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
-        is_error: Annotated[Annotated[bool, Field(alias="isError")], null_means(False)] = False
+        is_error: Annotated[bool, null_means(False)] = False
         """True if the tool failed; false when absent."""
 
 
@@ -1645,7 +1628,7 @@ if TYPE_CHECKING or is_needed("GetPromptResult", "PromptMessage", "ResultMetaObj
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
+        result_type: str = constant("complete")
         """Kind of result, such as `complete` or `input_required`."""
         description: str | None = None
         """Purpose of the prompt."""
@@ -1660,13 +1643,11 @@ if TYPE_CHECKING or is_needed("ReadResourceResult", "EmbeddedResourceResource", 
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
+        result_type: str = constant("complete")
         """Kind of result, such as `complete` or `input_required`."""
-        ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = constant(0, name="ttlMs")
+        ttl_ms: Annotated[int, Field(ge=0)] = constant(0)
         """Time for which the result may be cached, in milliseconds."""
-        cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = constant(
-            "private", name="cacheScope"
-        )
+        cache_scope: Literal["private", "public"] = constant("private")
         """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
         contents: list[EmbeddedResourceResource]
         """Contents of the resource, in one part or several."""
@@ -1688,7 +1669,7 @@ if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItems", "TitledMultiSe
     class TitledMultiSelectEnumSchemaItems(Model):
         """Schema of the values to choose from. https://modelcontextprotocol.io/specification/2026-07-28/schema#titledmultiselectenumschema"""
 
-        any_of: Annotated[list[TitledMultiSelectEnumSchemaItemsAnyOfItem], Field(alias="anyOf")]
+        any_of: list[TitledMultiSelectEnumSchemaItemsAnyOfItem]
         """Choices, each with its label."""
 
 
@@ -1703,9 +1684,9 @@ if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchema", "TitledMultiSelectE
         """Label of the field in the form."""
         description: str | None = None
         """Purpose of the field, shown with it."""
-        min_items: Annotated[int | None, Field(alias="minItems")] = None
+        min_items: int | None = None
         """Smallest number of choices allowed."""
-        max_items: Annotated[int | None, Field(alias="maxItems")] = None
+        max_items: int | None = None
         """Largest number of choices allowed."""
         items: TitledMultiSelectEnumSchemaItems
         """Schema of the values to choose from."""
@@ -1735,7 +1716,7 @@ if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchema", "TitledSingleSelec
         """Label of the field in the form."""
         description: str | None = None
         """Purpose of the field, shown with it."""
-        one_of: Annotated[list[TitledSingleSelectEnumSchemaOneOfItem], Field(alias="oneOf")]
+        one_of: list[TitledSingleSelectEnumSchemaOneOfItem]
         """Choices, each with its label."""
         default: str | None = None
         """Initial value of the field."""
@@ -1748,13 +1729,13 @@ if TYPE_CHECKING or is_needed("ToolAnnotations"):
 
         title: str | None = None
         """Name to show to people."""
-        read_only_hint: Annotated[bool | None, Field(alias="readOnlyHint")] = None
+        read_only_hint: bool | None = None
         """True if the tool changes nothing; false when absent."""
-        destructive_hint: Annotated[bool | None, Field(alias="destructiveHint")] = None
+        destructive_hint: bool | None = None
         """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
-        idempotent_hint: Annotated[bool | None, Field(alias="idempotentHint")] = None
+        idempotent_hint: bool | None = None
         """True if a repeated call with equal arguments changes nothing more; false when absent."""
-        open_world_hint: Annotated[bool | None, Field(alias="openWorldHint")] = None
+        open_world_hint: bool | None = None
         """True if the tool interacts with external systems, as a web search does; true when absent."""
 
 
@@ -1829,9 +1810,9 @@ if TYPE_CHECKING or is_needed("Tool", "Icon", "MetaObject", "ToolAnnotations", "
         """Pictures for user interfaces, in various sizes and formats."""
         description: str | None = None
         """Description of the tool, for the model."""
-        input_schema: Annotated[ToolInputSchema, Field(alias="inputSchema")]
+        input_schema: ToolInputSchema
         """JSON Schema of the tool's arguments."""
-        output_schema: Annotated[ToolOutputSchema | None, Field(alias="outputSchema")] = None
+        output_schema: ToolOutputSchema | None = None
         """JSON Schema of the tool's structured output."""
         annotations: ToolAnnotations | None = None
         """Hints about how the tool behaves."""
@@ -1846,15 +1827,13 @@ if TYPE_CHECKING or is_needed("ListToolsResult", "ResultMetaObject", "Tool"):
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
+        result_type: str = constant("complete")
         """Kind of result, such as `complete` or `input_required`."""
-        next_cursor: Annotated[str | None, Field(alias="nextCursor")] = None
+        next_cursor: str | None = None
         """Position of the next page; absent on the last page."""
-        ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = constant(0, name="ttlMs")
+        ttl_ms: Annotated[int, Field(ge=0)] = constant(0)
         """Time for which the result may be cached, in milliseconds."""
-        cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = constant(
-            "private", name="cacheScope"
-        )
+        cache_scope: Literal["private", "public"] = constant("private")
         """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
         tools: list[Tool]
         """Tools on this page."""
@@ -1880,13 +1859,13 @@ if TYPE_CHECKING or is_needed("ToolResultContent", "ContentBlock", "MetaObject")
 
         type: Literal["tool_result"] = constant("tool_result")
         """Constant that identifies the kind of object."""
-        tool_use_id: Annotated[str, Field(alias="toolUseId")]
+        tool_use_id: str
         """Identifier of the tool call that this answers."""
         content: list[ContentBlock]
         """Output of the tool, or a description of its error."""
-        structured_content: Annotated[Nullable, Field(alias="structuredContent")] = None
+        structured_content: Nullable = None
         """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
-        is_error: Annotated[Annotated[bool, Field(alias="isError")], null_means(False)] = False
+        is_error: Annotated[bool, null_means(False)] = False
         """True if the tool failed; false when absent."""
         meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
         """Additional data about the result, which the client should keep in later requests to help caching."""
@@ -1952,7 +1931,7 @@ if TYPE_CHECKING or is_needed(
         """Additional data about the message or object, under namespaced keys."""
         model: str
         """Model that wrote the message."""
-        stop_reason: Annotated[str | None, Field(alias="stopReason")] = None
+        stop_reason: str | None = None
         """Reason why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
 
 
@@ -1975,9 +1954,9 @@ if TYPE_CHECKING or is_needed("CallToolRequestParams", "InputResponses", "Reques
 
         meta: Annotated[RequestMetaObject, Field(alias="_meta")]
         """Additional data about the message or object, under namespaced keys."""
-        input_responses: Annotated[InputResponses | None, Field(alias="inputResponses")] = None
+        input_responses: InputResponses | None = None
         """Answers to the requests for input, by identifier of the request."""
-        request_state: Annotated[str | None, Field(alias="requestState")] = None
+        request_state: str | None = None
         """Opaque state from the server, which the client returns unchanged when it retries the request."""
         name: str
         """Tool to run, by its name."""
@@ -2007,9 +1986,9 @@ if TYPE_CHECKING or is_needed("GetPromptRequestParams", "InputResponses", "Reque
 
         meta: Annotated[RequestMetaObject, Field(alias="_meta")]
         """Additional data about the message or object, under namespaced keys."""
-        input_responses: Annotated[InputResponses | None, Field(alias="inputResponses")] = None
+        input_responses: InputResponses | None = None
         """Answers to the requests for input, by identifier of the request."""
-        request_state: Annotated[str | None, Field(alias="requestState")] = None
+        request_state: str | None = None
         """Opaque state from the server, which the client returns unchanged when it retries the request."""
         name: str
         """Name of the prompt to fetch."""
@@ -2039,9 +2018,9 @@ if TYPE_CHECKING or is_needed("InputResponseRequestParams", "InputResponses", "R
 
         meta: Annotated[RequestMetaObject, Field(alias="_meta")]
         """Additional data about the message or object, under namespaced keys."""
-        input_responses: Annotated[InputResponses | None, Field(alias="inputResponses")] = None
+        input_responses: InputResponses | None = None
         """Answers to the requests for input, by identifier of the request."""
-        request_state: Annotated[str | None, Field(alias="requestState")] = None
+        request_state: str | None = None
         """Opaque state from the server, which the client returns unchanged when it retries the request."""
 
 
@@ -2054,9 +2033,9 @@ if TYPE_CHECKING or is_needed("ReadResourceRequestParams", "InputResponses", "Re
         """Additional data about the message or object, under namespaced keys."""
         uri: str
         """URI to read."""
-        input_responses: Annotated[InputResponses | None, Field(alias="inputResponses")] = None
+        input_responses: InputResponses | None = None
         """Answers to the requests for input, by identifier of the request."""
-        request_state: Annotated[str | None, Field(alias="requestState")] = None
+        request_state: str | None = None
         """Opaque state from the server, which the client returns unchanged when it retries the request."""
 
 
@@ -2144,25 +2123,23 @@ if TYPE_CHECKING or is_needed(
 
         messages: list[SamplingMessage]
         """Messages of the conversation, in order."""
-        model_preferences: Annotated[ModelPreferences | None, Field(alias="modelPreferences")] = None
+        model_preferences: ModelPreferences | None = None
         """Preferences of the server for the model; the client may ignore them."""
-        system_prompt: Annotated[str | None, Field(alias="systemPrompt")] = None
+        system_prompt: str | None = None
         """System prompt that the server proposes; the client may change or drop it."""
-        include_context: Annotated[
-            Annotated[Literal["allServers", "none", "thisServer"], Field(alias="includeContext")], null_means("none")
-        ] = "none"
+        include_context: Annotated[Literal["allServers", "none", "thisServer"], null_means("none")] = "none"
         """Servers whose context is added to the prompt: `none`, `thisServer` or `allServers`."""
         temperature: float | int | None = None
         """Randomness of the generation; higher values give more varied text."""
-        max_tokens: Annotated[int, Field(alias="maxTokens")]
+        max_tokens: int
         """Largest number of tokens to generate."""
-        stop_sequences: Annotated[list[str] | None, Field(alias="stopSequences")] = None
+        stop_sequences: list[str] | None = None
         """Strings at which generation stops."""
         metadata: JSONObject | None = None
         """Extra data for the model's provider, in a form of that provider's choice."""
         tools: list[Tool] | None = None
         """Tools on offer to the model."""
-        tool_choice: Annotated[ToolChoice | None, Field(alias="toolChoice")] = None
+        tool_choice: ToolChoice | None = None
         """Rule for the model: it may, must or must not use tools; it may when absent."""
 
 
@@ -2196,11 +2173,11 @@ if TYPE_CHECKING or is_needed("InputRequiredResult", "InputRequests", "ResultMet
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        result_type: Annotated[str, Field(alias="resultType")] = constant("input_required", name="resultType")
+        result_type: str = constant("input_required")
         """Kind of result, `input_required` here."""
-        input_requests: Annotated[InputRequests | None, Field(alias="inputRequests")] = None
+        input_requests: InputRequests | None = None
         """Requests for input that await the client's answer, by identifier."""
-        request_state: Annotated[str | None, Field(alias="requestState")] = None
+        request_state: str | None = None
         """Opaque state from the server, which the client returns unchanged when it retries the request."""
 
 
@@ -2363,9 +2340,9 @@ if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchema", "UntitledMultiSel
         """Label of the field in the form."""
         description: str | None = None
         """Purpose of the field, shown with it."""
-        min_items: Annotated[int | None, Field(alias="minItems")] = None
+        min_items: int | None = None
         """Smallest number of choices allowed."""
-        max_items: Annotated[int | None, Field(alias="maxItems")] = None
+        max_items: int | None = None
         """Largest number of choices allowed."""
         items: UntitledMultiSelectEnumSchemaItems
         """Schema of the values to choose from."""

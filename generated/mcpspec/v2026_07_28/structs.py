@@ -33,7 +33,7 @@ class Annotations(Struct, kw_only=True):
     """Roles that the object is meant for."""
     priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | None = None
     """Importance from 0, dispensable, to 1, indispensable."""
-    last_modified: str | None = field(name="lastModified", default=None)
+    last_modified: str | None = None
     """Time of the last change of the object, in ISO 8601."""
 
 
@@ -44,7 +44,7 @@ class AudioContent(ConstantStruct, kw_only=True, tag_field="type", tag="audio"):
     """Constant that identifies the kind of object."""
     data: str
     """Bytes of the sound, in base64."""
-    mime_type: str = field(name="mimeType")
+    mime_type: str
     """Media type of the sound, such as `audio/wav`."""
     annotations: Annotations | None = None
     """Hints about the object: audience, importance and date."""
@@ -66,7 +66,7 @@ class BlobResourceContents(Struct, kw_only=True):
 
     uri: str
     """URI of the resource."""
-    mime_type: str | None = field(name="mimeType", default=None)
+    mime_type: str | None = None
     """Media type of the content, such as `text/plain`."""
     meta: MetaObject | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
@@ -92,11 +92,11 @@ class CacheableResult(ConstantStruct, kw_only=True):
 
     meta: ResultMetaObject | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    result_type: str = constant("complete", name="resultType")
+    result_type: str = constant("complete")
     """Kind of result, such as `complete` or `input_required`."""
-    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0, name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0)
     """Time for which the result may be cached, in milliseconds."""
-    cache_scope: Literal["private", "public"] = constant("private", name="cacheScope")
+    cache_scope: Literal["private", "public"] = constant("private")
     """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
 
 
@@ -118,9 +118,9 @@ class CallToolRequestParams(Struct, kw_only=True):
 
     meta: RequestMetaObject = field(name="_meta")
     """Additional data about the message or object, under namespaced keys."""
-    input_responses: InputResponses | None = field(name="inputResponses", default=None)
+    input_responses: InputResponses | None = None
     """Answers to the requests for input, by identifier of the request."""
-    request_state: str | None = field(name="requestState", default=None)
+    request_state: str | None = None
     """Opaque state from the server, which the client returns unchanged when it retries the request."""
     name: str
     """Tool to run, by its name."""
@@ -133,13 +133,13 @@ class CallToolResult(ConstantStruct, kw_only=True):
 
     meta: ResultMetaObject | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    result_type: str = constant("complete", name="resultType")
+    result_type: str = constant("complete")
     """Kind of result, such as `complete` or `input_required`."""
     content: list[ContentBlock]
     """Output of the tool, for the model to read."""
-    structured_content: Any = field(name="structuredContent", default=None)
+    structured_content: Any = None
     """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
-    is_error: bool = field(name="isError", default=False)
+    is_error: bool = False
     """True if the tool failed; false when absent."""
 
 
@@ -170,7 +170,7 @@ class CancelledNotificationParams(Struct, kw_only=True):
 
     meta: NotificationMetaObject | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    request_id: RequestId = field(name="requestId")
+    request_id: RequestId
     """Identifier of the request to cancel."""
     reason: str | None = None
     """Reason for the cancellation, as text to log or show."""
@@ -260,7 +260,7 @@ class CompleteResult(ConstantStruct, kw_only=True):
 
     meta: ResultMetaObject | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    result_type: str = constant("complete", name="resultType")
+    result_type: str = constant("complete")
     """Kind of result, such as `complete` or `input_required`."""
     completion: CompleteResultCompletion
     """Suggested values, with their count."""
@@ -273,7 +273,7 @@ class CompleteResultCompletion(Struct, kw_only=True):
     """Suggested values, at most 100."""
     total: int | None = None
     """Number of matches in all, which may exceed the number returned."""
-    has_more: bool | None = field(name="hasMore", default=None)
+    has_more: bool | None = None
     """True if there are more matches than those returned."""
 
 
@@ -302,23 +302,23 @@ class CreateMessageRequestParams(Struct, kw_only=True):
 
     messages: list[SamplingMessage]
     """Messages of the conversation, in order."""
-    model_preferences: ModelPreferences | None = field(name="modelPreferences", default=None)
+    model_preferences: ModelPreferences | None = None
     """Preferences of the server for the model; the client may ignore them."""
-    system_prompt: str | None = field(name="systemPrompt", default=None)
+    system_prompt: str | None = None
     """System prompt that the server proposes; the client may change or drop it."""
-    include_context: Literal["allServers", "none", "thisServer"] = field(name="includeContext", default="none")
+    include_context: Literal["allServers", "none", "thisServer"] = "none"
     """Servers whose context is added to the prompt: `none`, `thisServer` or `allServers`."""
     temperature: float | int | None = None
     """Randomness of the generation; higher values give more varied text."""
-    max_tokens: int = field(name="maxTokens")
+    max_tokens: int
     """Largest number of tokens to generate."""
-    stop_sequences: list[str] | None = field(name="stopSequences", default=None)
+    stop_sequences: list[str] | None = None
     """Strings at which generation stops."""
     metadata: JSONObject | None = None
     """Extra data for the model's provider, in a form of that provider's choice."""
     tools: list[Tool] | None = None
     """Tools on offer to the model."""
-    tool_choice: ToolChoice | None = field(name="toolChoice", default=None)
+    tool_choice: ToolChoice | None = None
     """Rule for the model: it may, must or must not use tools; it may when absent."""
 
 
@@ -340,7 +340,7 @@ class CreateMessageResult(Struct, kw_only=True):
     """Additional data about the message or object, under namespaced keys."""
     model: str
     """Model that wrote the message."""
-    stop_reason: str | None = field(name="stopReason", default=None)
+    stop_reason: str | None = None
     """Reason why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
 
 
@@ -366,13 +366,13 @@ class DiscoverResult(ConstantStruct, kw_only=True):
 
     meta: ResultMetaObject | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    result_type: str = constant("complete", name="resultType")
+    result_type: str = constant("complete")
     """Kind of result, such as `complete` or `input_required`."""
-    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0, name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0)
     """Time for which the result may be cached, in milliseconds."""
-    cache_scope: Literal["private", "public"] = constant("private", name="cacheScope")
+    cache_scope: Literal["private", "public"] = constant("private")
     """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
-    supported_versions: list[str] = field(name="supportedVersions")
+    supported_versions: list[str]
     """Protocol versions in which the server accepts requests."""
     capabilities: ServerCapabilities
     """Optional features that the server supports."""
@@ -407,7 +407,7 @@ class ElicitRequestFormParams(Struct, kw_only=True):
     """Mode of the elicitation, always `form`."""
     message: str
     """Message to the user about the requested input."""
-    requested_schema: ElicitRequestFormParamsRequestedSchema = field(name="requestedSchema")
+    requested_schema: ElicitRequestFormParamsRequestedSchema
     """JSON Schema of the form: a flat object of simple fields."""
 
 
@@ -486,9 +486,9 @@ class GetPromptRequestParams(Struct, kw_only=True):
 
     meta: RequestMetaObject = field(name="_meta")
     """Additional data about the message or object, under namespaced keys."""
-    input_responses: InputResponses | None = field(name="inputResponses", default=None)
+    input_responses: InputResponses | None = None
     """Answers to the requests for input, by identifier of the request."""
-    request_state: str | None = field(name="requestState", default=None)
+    request_state: str | None = None
     """Opaque state from the server, which the client returns unchanged when it retries the request."""
     name: str
     """Name of the prompt to fetch."""
@@ -501,7 +501,7 @@ class GetPromptResult(ConstantStruct, kw_only=True):
 
     meta: ResultMetaObject | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    result_type: str = constant("complete", name="resultType")
+    result_type: str = constant("complete")
     """Kind of result, such as `complete` or `input_required`."""
     description: str | None = None
     """Purpose of the prompt."""
@@ -547,7 +547,7 @@ class Icon(Struct, kw_only=True):
 
     src: str
     """URL or `data:` URI of the picture."""
-    mime_type: str | None = field(name="mimeType", default=None)
+    mime_type: str | None = None
     """Media type of the picture, in case that of `src` is missing or too general."""
     sizes: list[str] | None = None
     """Sizes that the icon suits, such as `48x48`, or `any`."""
@@ -569,7 +569,7 @@ class ImageContent(ConstantStruct, kw_only=True, tag_field="type", tag="image"):
     """Constant that identifies the kind of object."""
     data: str
     """Bytes of the picture, in base64."""
-    mime_type: str = field(name="mimeType")
+    mime_type: str
     """Media type of the picture, such as `image/png`."""
     annotations: Annotations | None = None
     """Hints about the object: audience, importance and date."""
@@ -590,7 +590,7 @@ class Implementation(Struct, kw_only=True):
     """Version of the program."""
     description: str | None = None
     """Purpose of the program."""
-    website_url: str | None = field(name="websiteUrl", default=None)
+    website_url: str | None = None
     """Address of the program's website."""
 
 
@@ -599,11 +599,11 @@ class InputRequiredResult(ConstantStruct, kw_only=True):
 
     meta: ResultMetaObject | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    result_type: str = constant("input_required", name="resultType")
+    result_type: str = constant("input_required")
     """Kind of result, `input_required` here."""
-    input_requests: InputRequests | None = field(name="inputRequests", default=None)
+    input_requests: InputRequests | None = None
     """Requests for input that await the client's answer, by identifier."""
-    request_state: str | None = field(name="requestState", default=None)
+    request_state: str | None = None
     """Opaque state from the server, which the client returns unchanged when it retries the request."""
 
 
@@ -630,9 +630,9 @@ class InputResponseRequestParams(Struct, kw_only=True):
 
     meta: RequestMetaObject = field(name="_meta")
     """Additional data about the message or object, under namespaced keys."""
-    input_responses: InputResponses | None = field(name="inputResponses", default=None)
+    input_responses: InputResponses | None = None
     """Answers to the requests for input, by identifier of the request."""
-    request_state: str | None = field(name="requestState", default=None)
+    request_state: str | None = None
     """Opaque state from the server, which the client returns unchanged when it retries the request."""
 
 
@@ -756,7 +756,7 @@ class LegacyTitledEnumSchema(ConstantStruct, kw_only=True):
     """Purpose of the field, shown with it."""
     enum: list[str]
     """Allowed values."""
-    enum_names: list[str] | None = field(name="enumNames", default=None)
+    enum_names: list[str] | None = None
     """Labels of the values, in the order of `enum`."""
     default: str | None = None
     """Initial value of the field."""
@@ -780,13 +780,13 @@ class ListPromptsResult(ConstantStruct, kw_only=True):
 
     meta: ResultMetaObject | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    result_type: str = constant("complete", name="resultType")
+    result_type: str = constant("complete")
     """Kind of result, such as `complete` or `input_required`."""
-    next_cursor: str | None = field(name="nextCursor", default=None)
+    next_cursor: str | None = None
     """Position of the next page; absent on the last page."""
-    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0, name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0)
     """Time for which the result may be cached, in milliseconds."""
-    cache_scope: Literal["private", "public"] = constant("private", name="cacheScope")
+    cache_scope: Literal["private", "public"] = constant("private")
     """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
     prompts: list[Prompt]
     """Prompts on this page."""
@@ -821,15 +821,15 @@ class ListResourceTemplatesResult(ConstantStruct, kw_only=True):
 
     meta: ResultMetaObject | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    result_type: str = constant("complete", name="resultType")
+    result_type: str = constant("complete")
     """Kind of result, such as `complete` or `input_required`."""
-    next_cursor: str | None = field(name="nextCursor", default=None)
+    next_cursor: str | None = None
     """Position of the next page; absent on the last page."""
-    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0, name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0)
     """Time for which the result may be cached, in milliseconds."""
-    cache_scope: Literal["private", "public"] = constant("private", name="cacheScope")
+    cache_scope: Literal["private", "public"] = constant("private")
     """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
-    resource_templates: list[ResourceTemplate] = field(name="resourceTemplates")
+    resource_templates: list[ResourceTemplate]
     """Resource templates on this page."""
 
 
@@ -862,13 +862,13 @@ class ListResourcesResult(ConstantStruct, kw_only=True):
 
     meta: ResultMetaObject | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    result_type: str = constant("complete", name="resultType")
+    result_type: str = constant("complete")
     """Kind of result, such as `complete` or `input_required`."""
-    next_cursor: str | None = field(name="nextCursor", default=None)
+    next_cursor: str | None = None
     """Position of the next page; absent on the last page."""
-    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0, name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0)
     """Time for which the result may be cached, in milliseconds."""
-    cache_scope: Literal["private", "public"] = constant("private", name="cacheScope")
+    cache_scope: Literal["private", "public"] = constant("private")
     """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
     resources: list[Resource]
     """Resources on this page."""
@@ -945,13 +945,13 @@ class ListToolsResult(ConstantStruct, kw_only=True):
 
     meta: ResultMetaObject | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    result_type: str = constant("complete", name="resultType")
+    result_type: str = constant("complete")
     """Kind of result, such as `complete` or `input_required`."""
-    next_cursor: str | None = field(name="nextCursor", default=None)
+    next_cursor: str | None = None
     """Position of the next page; absent on the last page."""
-    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0, name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0)
     """Time for which the result may be cached, in milliseconds."""
-    cache_scope: Literal["private", "public"] = constant("private", name="cacheScope")
+    cache_scope: Literal["private", "public"] = constant("private")
     """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
     tools: list[Tool]
     """Tools on this page."""
@@ -1036,7 +1036,7 @@ class MissingRequiredClientCapabilityErrorError(ConstantStruct, kw_only=True):
 class MissingRequiredClientCapabilityErrorErrorData(Struct, kw_only=True):
     """Capabilities that the client would have to declare. https://modelcontextprotocol.io/specification/2026-07-28/schema#missingrequiredclientcapabilityerror"""
 
-    required_capabilities: ClientCapabilities = field(name="requiredCapabilities")
+    required_capabilities: ClientCapabilities
     """Capabilities that the request needs and the client did not declare."""
 
 
@@ -1052,17 +1052,11 @@ class ModelPreferences(Struct, kw_only=True):
 
     hints: list[ModelHint] | None = None
     """Models to prefer, the first match winning."""
-    cost_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | None = field(
-        name="costPriority", default=None
-    )
+    cost_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | None = None
     """Weight of low cost in the choice of model, from 0 to 1."""
-    speed_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | None = field(
-        name="speedPriority", default=None
-    )
+    speed_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | None = None
     """Weight of low latency in the choice of model, from 0 to 1."""
-    intelligence_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | None = field(
-        name="intelligencePriority", default=None
-    )
+    intelligence_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | None = None
     """Weight of ability in the choice of model, from 0 to 1."""
 
 
@@ -1130,9 +1124,9 @@ class PaginatedResult(ConstantStruct, kw_only=True):
 
     meta: ResultMetaObject | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    result_type: str = constant("complete", name="resultType")
+    result_type: str = constant("complete")
     """Kind of result, such as `complete` or `input_required`."""
-    next_cursor: str | None = field(name="nextCursor", default=None)
+    next_cursor: str | None = None
     """Position of the next page; absent on the last page."""
 
 
@@ -1163,7 +1157,7 @@ class ProgressNotificationParams(Struct, kw_only=True):
 
     meta: NotificationMetaObject | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    progress_token: ProgressToken = field(name="progressToken")
+    progress_token: ProgressToken
     """Token that the request in progress gave for its updates."""
     progress: float | int
     """Amount done so far, which only grows."""
@@ -1260,9 +1254,9 @@ class ReadResourceRequestParams(Struct, kw_only=True):
     """Additional data about the message or object, under namespaced keys."""
     uri: str
     """URI to read."""
-    input_responses: InputResponses | None = field(name="inputResponses", default=None)
+    input_responses: InputResponses | None = None
     """Answers to the requests for input, by identifier of the request."""
-    request_state: str | None = field(name="requestState", default=None)
+    request_state: str | None = None
     """Opaque state from the server, which the client returns unchanged when it retries the request."""
 
 
@@ -1271,11 +1265,11 @@ class ReadResourceResult(ConstantStruct, kw_only=True):
 
     meta: ResultMetaObject | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    result_type: str = constant("complete", name="resultType")
+    result_type: str = constant("complete")
     """Kind of result, such as `complete` or `input_required`."""
-    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0, name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0)
     """Time for which the result may be cached, in milliseconds."""
-    cache_scope: Literal["private", "public"] = constant("private", name="cacheScope")
+    cache_scope: Literal["private", "public"] = constant("private")
     """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
     contents: list[EmbeddedResourceResource]
     """Contents of the resource, in one part or several."""
@@ -1338,7 +1332,7 @@ class Resource(Struct, kw_only=True):
     """URI of the resource."""
     description: str | None = None
     """Description of the content of the resource."""
-    mime_type: str | None = field(name="mimeType", default=None)
+    mime_type: str | None = None
     """Media type of the content, such as `text/plain`."""
     annotations: Annotations | None = None
     """Hints about the object: audience, importance and date."""
@@ -1353,7 +1347,7 @@ class ResourceContents(Struct, kw_only=True):
 
     uri: str
     """URI of the resource."""
-    mime_type: str | None = field(name="mimeType", default=None)
+    mime_type: str | None = None
     """Media type of the content, such as `text/plain`."""
     meta: MetaObject | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
@@ -1374,7 +1368,7 @@ class ResourceLink(ConstantStruct, kw_only=True, tag_field="type", tag="resource
     """URI of the resource."""
     description: str | None = None
     """Description of the content of the resource."""
-    mime_type: str | None = field(name="mimeType", default=None)
+    mime_type: str | None = None
     """Media type of the content, such as `text/plain`."""
     annotations: Annotations | None = None
     """Hints about the object: audience, importance and date."""
@@ -1415,11 +1409,11 @@ class ResourceTemplate(Struct, kw_only=True):
     """Name to show to people."""
     icons: list[Icon] | None = None
     """Pictures for user interfaces, in various sizes and formats."""
-    uri_template: str = field(name="uriTemplate")
+    uri_template: str
     """Template of the URIs, in the syntax of RFC 6570."""
     description: str | None = None
     """Description of the resources that match the template."""
-    mime_type: str | None = field(name="mimeType", default=None)
+    mime_type: str | None = None
     """Media type that all matching resources share."""
     annotations: Annotations | None = None
     """Hints about the object: audience, importance and date."""
@@ -1539,7 +1533,7 @@ class ServerCapabilities(Struct, kw_only=True):
 class ServerCapabilitiesPrompts(Struct, kw_only=True):
     """Present when the server offers prompts. https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities"""
 
-    list_changed: bool | None = field(name="listChanged", default=None)
+    list_changed: bool | None = None
     """True if changes to the list are announced by notifications."""
 
 
@@ -1548,14 +1542,14 @@ class ServerCapabilitiesResources(Struct, kw_only=True):
 
     subscribe: bool | None = None
     """True if clients may subscribe to changes of single resources."""
-    list_changed: bool | None = field(name="listChanged", default=None)
+    list_changed: bool | None = None
     """True if changes to the list are announced by notifications."""
 
 
 class ServerCapabilitiesTools(Struct, kw_only=True):
     """Present when the server offers tools. https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities"""
 
-    list_changed: bool | None = field(name="listChanged", default=None)
+    list_changed: bool | None = None
     """True if changes to the list are announced by notifications."""
 
 
@@ -1568,9 +1562,9 @@ class StringSchema(ConstantStruct, kw_only=True):
     """Label of the field in the form."""
     description: str | None = None
     """Purpose of the field, shown with it."""
-    min_length: int | None = field(name="minLength", default=None)
+    min_length: int | None = None
     """Smallest number of characters allowed."""
-    max_length: int | None = field(name="maxLength", default=None)
+    max_length: int | None = None
     """Largest number of characters allowed."""
     format: Literal["date", "date-time", "email", "uri"] | None = None
     """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
@@ -1581,13 +1575,13 @@ class StringSchema(ConstantStruct, kw_only=True):
 class SubscriptionFilter(Struct, kw_only=True):
     """Kinds of notification that a subscription delivers. https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionfilter"""
 
-    tools_list_changed: bool | None = field(name="toolsListChanged", default=None)
+    tools_list_changed: bool | None = None
     """True to announce changes to the list of tools."""
-    prompts_list_changed: bool | None = field(name="promptsListChanged", default=None)
+    prompts_list_changed: bool | None = None
     """True to announce changes to the list of prompts."""
-    resources_list_changed: bool | None = field(name="resourcesListChanged", default=None)
+    resources_list_changed: bool | None = None
     """True to announce changes to the list of resources."""
-    resource_subscriptions: list[str] | None = field(name="resourceSubscriptions", default=None)
+    resource_subscriptions: list[str] | None = None
     """URIs of the resources whose changes to announce."""
 
 
@@ -1653,7 +1647,7 @@ class SubscriptionsListenRequestParams(Struct, kw_only=True):
 class SubscriptionsListenResult(ConstantStruct, kw_only=True):
     """Server ends a subscription in an orderly way. https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenresult"""
 
-    result_type: str = constant("complete", name="resultType")
+    result_type: str = constant("complete")
     """Kind of result, such as `complete` or `input_required`."""
     meta: SubscriptionsListenResultMetaObject = field(name="_meta")
     """Additional data about the message or object, under namespaced keys."""
@@ -1733,7 +1727,7 @@ class TextResourceContents(Struct, kw_only=True):
 
     uri: str
     """URI of the resource."""
-    mime_type: str | None = field(name="mimeType", default=None)
+    mime_type: str | None = None
     """Media type of the content, such as `text/plain`."""
     meta: MetaObject | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
@@ -1759,9 +1753,9 @@ class TitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
     """Label of the field in the form."""
     description: str | None = None
     """Purpose of the field, shown with it."""
-    min_items: int | None = field(name="minItems", default=None)
+    min_items: int | None = None
     """Smallest number of choices allowed."""
-    max_items: int | None = field(name="maxItems", default=None)
+    max_items: int | None = None
     """Largest number of choices allowed."""
     items: TitledMultiSelectEnumSchemaItems
     """Schema of the values to choose from."""
@@ -1772,7 +1766,7 @@ class TitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
 class TitledMultiSelectEnumSchemaItems(Struct, kw_only=True):
     """Schema of the values to choose from. https://modelcontextprotocol.io/specification/2026-07-28/schema#titledmultiselectenumschema"""
 
-    any_of: list[TitledMultiSelectEnumSchemaItemsAnyOfItem] = field(name="anyOf")
+    any_of: list[TitledMultiSelectEnumSchemaItemsAnyOfItem]
     """Choices, each with its label."""
 
 
@@ -1794,7 +1788,7 @@ class TitledSingleSelectEnumSchema(ConstantStruct, kw_only=True):
     """Label of the field in the form."""
     description: str | None = None
     """Purpose of the field, shown with it."""
-    one_of: list[TitledSingleSelectEnumSchemaOneOfItem] = field(name="oneOf")
+    one_of: list[TitledSingleSelectEnumSchemaOneOfItem]
     """Choices, each with its label."""
     default: str | None = None
     """Initial value of the field."""
@@ -1820,9 +1814,9 @@ class Tool(Struct, kw_only=True):
     """Pictures for user interfaces, in various sizes and formats."""
     description: str | None = None
     """Description of the tool, for the model."""
-    input_schema: ToolInputSchema = field(name="inputSchema")
+    input_schema: ToolInputSchema
     """JSON Schema of the tool's arguments."""
-    output_schema: ToolOutputSchema | None = field(name="outputSchema", default=None)
+    output_schema: ToolOutputSchema | None = None
     """JSON Schema of the tool's structured output."""
     annotations: ToolAnnotations | None = None
     """Hints about how the tool behaves."""
@@ -1835,13 +1829,13 @@ class ToolAnnotations(Struct, kw_only=True):
 
     title: str | None = None
     """Name to show to people."""
-    read_only_hint: bool | None = field(name="readOnlyHint", default=None)
+    read_only_hint: bool | None = None
     """True if the tool changes nothing; false when absent."""
-    destructive_hint: bool | None = field(name="destructiveHint", default=None)
+    destructive_hint: bool | None = None
     """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
-    idempotent_hint: bool | None = field(name="idempotentHint", default=None)
+    idempotent_hint: bool | None = None
     """True if a repeated call with equal arguments changes nothing more; false when absent."""
-    open_world_hint: bool | None = field(name="openWorldHint", default=None)
+    open_world_hint: bool | None = None
     """True if the tool interacts with external systems, as a web search does; true when absent."""
 
 
@@ -1891,13 +1885,13 @@ class ToolResultContent(ConstantStruct, kw_only=True, tag_field="type", tag="too
 
     type: Literal["tool_result"] = "tool_result"
     """Constant that identifies the kind of object."""
-    tool_use_id: str = field(name="toolUseId")
+    tool_use_id: str
     """Identifier of the tool call that this answers."""
     content: list[ContentBlock]
     """Output of the tool, or a description of its error."""
-    structured_content: Any = field(name="structuredContent", default=None)
+    structured_content: Any = None
     """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
-    is_error: bool = field(name="isError", default=False)
+    is_error: bool = False
     """True if the tool failed; false when absent."""
     meta: MetaObject | None = field(name="_meta", default=None)
     """Additional data about the result, which the client should keep in later requests to help caching."""
@@ -1962,9 +1956,9 @@ class UntitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
     """Label of the field in the form."""
     description: str | None = None
     """Purpose of the field, shown with it."""
-    min_items: int | None = field(name="minItems", default=None)
+    min_items: int | None = None
     """Smallest number of choices allowed."""
-    max_items: int | None = field(name="maxItems", default=None)
+    max_items: int | None = None
     """Largest number of choices allowed."""
     items: UntitledMultiSelectEnumSchemaItems
     """Schema of the values to choose from."""

@@ -54,7 +54,7 @@ if TYPE_CHECKING or is_needed("McpUiAppCapabilitiesTools"):
     class McpUiAppCapabilitiesTools(Model):
         """Present when the page has tools of its own. https://modelcontextprotocol.io/extensions/apps/overview"""
 
-        list_changed: Annotated[bool | None, Field(alias="listChanged")] = None
+        list_changed: bool | None = None
         """True if changes to the list are announced by notifications."""
 
 
@@ -63,7 +63,7 @@ if TYPE_CHECKING or is_needed("McpUiClientCapabilities"):
     class McpUiClientCapabilities(Model):
         """Settings of a host that shows pages. https://modelcontextprotocol.io/extensions/apps/overview"""
 
-        mime_types: Annotated[list[str] | None, Field(alias="mimeTypes")] = None
+        mime_types: list[str] | None = None
         """Media types of the pages that the host shows."""
 
 
@@ -81,7 +81,7 @@ if TYPE_CHECKING or is_needed("McpUiAppCapabilities", "McpUiAppCapabilitiesTools
         """Features outside the protocol, by name."""
         tools: McpUiAppCapabilitiesTools | None = None
         """Present when the page has tools of its own."""
-        available_display_modes: Annotated[list[McpUiDisplayMode] | None, Field(alias="availableDisplayModes")] = None
+        available_display_modes: list[McpUiDisplayMode] | None = None
         """Ways in which the page can be shown."""
 
 
@@ -110,7 +110,7 @@ if TYPE_CHECKING or is_needed("McpUiDownloadFileResult"):
     class McpUiDownloadFileResult(Model):
         """Host answers a request to save files. https://modelcontextprotocol.io/extensions/apps/overview"""
 
-        is_error: Annotated[bool | None, Field(alias="isError")] = None
+        is_error: bool | None = None
         """True if the files were not saved."""
 
 
@@ -128,7 +128,7 @@ if TYPE_CHECKING or is_needed("McpUiHostCapabilitiesServerResources"):
     class McpUiHostCapabilitiesServerResources(Model):
         """Present when pages can read resources of their server. https://modelcontextprotocol.io/extensions/apps/overview"""
 
-        list_changed: Annotated[bool | None, Field(alias="listChanged")] = None
+        list_changed: bool | None = None
         """True if changes to the list are announced by notifications."""
 
 
@@ -137,7 +137,7 @@ if TYPE_CHECKING or is_needed("McpUiHostCapabilitiesServerTools"):
     class McpUiHostCapabilitiesServerTools(Model):
         """Present when pages can call tools of their server. https://modelcontextprotocol.io/extensions/apps/overview"""
 
-        list_changed: Annotated[bool | None, Field(alias="listChanged")] = None
+        list_changed: bool | None = None
         """True if changes to the list are announced by notifications."""
 
 
@@ -148,11 +148,11 @@ if TYPE_CHECKING or is_needed("McpUiHostContextContainerDimensions"):
 
         height: float | int | None = None
         """Height of the page, when the host sets it."""
-        max_height: Annotated[float | int | None, Field(alias="maxHeight")] = None
+        max_height: float | int | None = None
         """Greatest height of the page, when the page chooses it."""
         width: float | int | None = None
         """Width of the page, when the host sets it."""
-        max_width: Annotated[float | int | None, Field(alias="maxWidth")] = None
+        max_width: float | int | None = None
         """Greatest width of the page, when the page chooses it."""
 
 
@@ -214,11 +214,11 @@ if TYPE_CHECKING or is_needed("McpUiInitializeRequestParams", "Implementation", 
     class McpUiInitializeRequestParams(Model):
         """Parameters of the message. https://modelcontextprotocol.io/extensions/apps/overview"""
 
-        app_info: Annotated[Implementation, Field(alias="appInfo")]
+        app_info: Implementation
         """Name and version of the page."""
-        app_capabilities: Annotated[McpUiAppCapabilities, Field(alias="appCapabilities")]
+        app_capabilities: McpUiAppCapabilities
         """Features of the page."""
-        protocol_version: Annotated[str, Field(alias="protocolVersion")]
+        protocol_version: str
         """Version of the extension that the page uses."""
 
 
@@ -271,7 +271,7 @@ if TYPE_CHECKING or is_needed("McpUiMessageResult"):
     class McpUiMessageResult(Model):
         """Host answers a request to add a message. https://modelcontextprotocol.io/extensions/apps/overview"""
 
-        is_error: Annotated[bool | None, Field(alias="isError")] = None
+        is_error: bool | None = None
         """True if the message was not added."""
 
 
@@ -300,7 +300,7 @@ if TYPE_CHECKING or is_needed("McpUiOpenLinkResult"):
     class McpUiOpenLinkResult(Model):
         """Host answers a request to open a URL. https://modelcontextprotocol.io/extensions/apps/overview"""
 
-        is_error: Annotated[bool | None, Field(alias="isError")] = None
+        is_error: bool | None = None
         """True if the URL was not opened."""
 
 
@@ -349,13 +349,13 @@ if TYPE_CHECKING or is_needed("McpUiResourceCsp"):
     class McpUiResourceCsp(Model):
         """Origins that a page needs. Everything that is not named is blocked. https://modelcontextprotocol.io/extensions/apps/overview"""
 
-        connect_domains: Annotated[list[str] | None, Field(alias="connectDomains")] = None
+        connect_domains: list[str] | None = None
         """Origins of requests."""
-        resource_domains: Annotated[list[str] | None, Field(alias="resourceDomains")] = None
+        resource_domains: list[str] | None = None
         """Origins of scripts, styles, images, fonts and media."""
-        frame_domains: Annotated[list[str] | None, Field(alias="frameDomains")] = None
+        frame_domains: list[str] | None = None
         """Origins of frames in the page."""
-        base_uri_domains: Annotated[list[str] | None, Field(alias="baseUriDomains")] = None
+        base_uri_domains: list[str] | None = None
         """Origins that the page may name as its base."""
 
 
@@ -370,7 +370,7 @@ if TYPE_CHECKING or is_needed("McpUiResourcePermissions"):
         """Use of the microphone."""
         geolocation: dict[str, Any] | None = None
         """Use of the location."""
-        clipboard_write: Annotated[dict[str, Any] | None, Field(alias="clipboardWrite")] = None
+        clipboard_write: dict[str, Any] | None = None
         """Writing to the clipboard."""
 
 
@@ -396,7 +396,7 @@ if TYPE_CHECKING or is_needed("McpUiResourceMeta", "McpUiResourceCsp", "McpUiRes
         """Features of the browser that the page asks for."""
         domain: str | None = None
         """Origin that the page should have, in a form that the host prescribes."""
-        prefers_border: Annotated[bool | None, Field(alias="prefersBorder")] = None
+        prefers_border: bool | None = None
         """True for a border and a background around the page, false for none."""
 
 
@@ -674,9 +674,9 @@ if TYPE_CHECKING or is_needed("McpUiSupportedContentBlockModalities"):
         """Sound."""
         resource: dict[str, Any] | None = None
         """Embedded resources."""
-        resource_link: Annotated[dict[str, Any] | None, Field(alias="resourceLink")] = None
+        resource_link: dict[str, Any] | None = None
         """Links to resources."""
-        structured_content: Annotated[dict[str, Any] | None, Field(alias="structuredContent")] = None
+        structured_content: dict[str, Any] | None = None
         """Structured content."""
 
 
@@ -694,21 +694,19 @@ if TYPE_CHECKING or is_needed(
 
         experimental: dict[str, dict[str, Any]] | None = None
         """Features outside the protocol, by name."""
-        open_links: Annotated[dict[str, Any] | None, Field(alias="openLinks")] = None
+        open_links: dict[str, Any] | None = None
         """Present when the host can open URLs."""
-        download_file: Annotated[dict[str, Any] | None, Field(alias="downloadFile")] = None
+        download_file: dict[str, Any] | None = None
         """Present when the host can save files."""
-        server_tools: Annotated[McpUiHostCapabilitiesServerTools | None, Field(alias="serverTools")] = None
+        server_tools: McpUiHostCapabilitiesServerTools | None = None
         """Present when pages can call tools of their server."""
-        server_resources: Annotated[McpUiHostCapabilitiesServerResources | None, Field(alias="serverResources")] = None
+        server_resources: McpUiHostCapabilitiesServerResources | None = None
         """Present when pages can read resources of their server."""
         logging: dict[str, Any] | None = None
         """Present when the host takes messages for its log."""
         sandbox: McpUiHostCapabilitiesSandbox | None = None
         """What the host has granted to the page."""
-        update_model_context: Annotated[
-            McpUiSupportedContentBlockModalities | None, Field(alias="updateModelContext")
-        ] = None
+        update_model_context: McpUiSupportedContentBlockModalities | None = None
         """Kinds of content that the host takes for the model."""
         message: McpUiSupportedContentBlockModalities | None = None
         """Kinds of content that the host takes in messages."""
@@ -735,33 +733,29 @@ if TYPE_CHECKING or is_needed(
     class McpUiHostContext(Model):
         """Surroundings of a page, as the host describes them. Members that are absent are unknown to the page. https://modelcontextprotocol.io/extensions/apps/overview"""
 
-        tool_info: Annotated[McpUiHostContextToolInfo | None, Field(alias="toolInfo")] = None
+        tool_info: McpUiHostContextToolInfo | None = None
         """Call that the page is shown for."""
         theme: McpUiTheme | None = None
         """Color theme of the host."""
         styles: McpUiHostStyles | None = None
         """Looks of the host that the page may take over."""
-        display_mode: Annotated[McpUiDisplayMode | None, Field(alias="displayMode")] = None
+        display_mode: McpUiDisplayMode | None = None
         """Way in which the page is shown."""
-        available_display_modes: Annotated[list[McpUiDisplayMode] | None, Field(alias="availableDisplayModes")] = None
+        available_display_modes: list[McpUiDisplayMode] | None = None
         """Ways in which the host can show the page."""
-        container_dimensions: Annotated[
-            McpUiHostContextContainerDimensions | None, Field(alias="containerDimensions")
-        ] = None
+        container_dimensions: McpUiHostContextContainerDimensions | None = None
         """Room for the page, in pixels."""
         locale: str | None = None
         """Language and region of the user (BCP 47)."""
-        time_zone: Annotated[str | None, Field(alias="timeZone")] = None
+        time_zone: str | None = None
         """Time zone of the user (IANA)."""
-        user_agent: Annotated[str | None, Field(alias="userAgent")] = None
+        user_agent: str | None = None
         """Name of the host."""
         platform: Literal["web", "desktop", "mobile"] | None = None
         """Kind of program that the host is."""
-        device_capabilities: Annotated[McpUiHostContextDeviceCapabilities | None, Field(alias="deviceCapabilities")] = (
-            None
-        )
+        device_capabilities: McpUiHostContextDeviceCapabilities | None = None
         """Ways to point at the page."""
-        safe_area_insets: Annotated[McpUiHostContextSafeAreaInsets | None, Field(alias="safeAreaInsets")] = None
+        safe_area_insets: McpUiHostContextSafeAreaInsets | None = None
         """Margins that parts of the device cover, in pixels."""
 
 
@@ -781,13 +775,13 @@ if TYPE_CHECKING or is_needed("McpUiInitializeResult", "Implementation", "McpUiH
     class McpUiInitializeResult(Model):
         """Host answers with its version, features and surroundings. https://modelcontextprotocol.io/extensions/apps/overview"""
 
-        protocol_version: Annotated[str, Field(alias="protocolVersion")]
+        protocol_version: str
         """Version of the extension that the host uses."""
-        host_info: Annotated[Implementation, Field(alias="hostInfo")]
+        host_info: Implementation
         """Name and version of the host."""
-        host_capabilities: Annotated[McpUiHostCapabilities, Field(alias="hostCapabilities")]
+        host_capabilities: McpUiHostCapabilities
         """Features of the host."""
-        host_context: Annotated[McpUiHostContext, Field(alias="hostContext")]
+        host_context: McpUiHostContext
         """Surroundings of the page."""
 
 
@@ -860,9 +854,9 @@ if TYPE_CHECKING or is_needed("McpUiToolResultNotificationParams", "ContentBlock
         """Additional data about the message or object, under namespaced keys."""
         content: list[ContentBlock]
         """Output of the tool, for the model to read."""
-        structured_content: Annotated[Nullable, Field(alias="structuredContent")] = None
+        structured_content: Nullable = None
         """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
-        is_error: Annotated[bool | None, Field(alias="isError")] = None
+        is_error: bool | None = None
         """True if the tool failed; false when absent."""
 
 
@@ -887,7 +881,7 @@ if TYPE_CHECKING or is_needed("McpUiToolMeta", "McpUiToolVisibility"):
     class McpUiToolMeta(Model):
         """Metadata of a tool that has a page. https://modelcontextprotocol.io/extensions/apps/overview"""
 
-        resource_uri: Annotated[str | None, Field(alias="resourceUri")] = None
+        resource_uri: str | None = None
         """URI of the page that shows the results of the tool."""
         visibility: list[McpUiToolVisibility] | None = None
         """Parties that may use the tool; both if it is absent."""
@@ -900,7 +894,7 @@ if TYPE_CHECKING or is_needed("McpUiUpdateModelContextRequestParams", "ContentBl
 
         content: list[ContentBlock] | None = None
         """Content for the model to read."""
-        structured_content: Annotated[dict[str, Any] | None, Field(alias="structuredContent")] = None
+        structured_content: dict[str, Any] | None = None
         """Data for the model, as a JSON object."""
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from msgspec import Meta, field
+from msgspec import Meta
 
 from mcpspec.support.everyday_structs import (
     ConstantStruct,
@@ -55,21 +55,21 @@ class McpUiAppCapabilities(Struct, kw_only=True):
     """Features outside the protocol, by name."""
     tools: McpUiAppCapabilitiesTools | None = None
     """Present when the page has tools of its own."""
-    available_display_modes: list[McpUiDisplayMode] | None = field(name="availableDisplayModes", default=None)
+    available_display_modes: list[McpUiDisplayMode] | None = None
     """Ways in which the page can be shown."""
 
 
 class McpUiAppCapabilitiesTools(Struct, kw_only=True):
     """Present when the page has tools of its own. https://modelcontextprotocol.io/extensions/apps/overview"""
 
-    list_changed: bool | None = field(name="listChanged", default=None)
+    list_changed: bool | None = None
     """True if changes to the list are announced by notifications."""
 
 
 class McpUiClientCapabilities(Struct, kw_only=True):
     """Settings of a host that shows pages. https://modelcontextprotocol.io/extensions/apps/overview"""
 
-    mime_types: list[str] | None = field(name="mimeTypes", default=None)
+    mime_types: list[str] | None = None
     """Media types of the pages that the host shows."""
 
 
@@ -106,19 +106,19 @@ class McpUiHostCapabilities(Struct, kw_only=True):
 
     experimental: dict[str, dict[str, Any]] | None = None
     """Features outside the protocol, by name."""
-    open_links: dict[str, Any] | None = field(name="openLinks", default=None)
+    open_links: dict[str, Any] | None = None
     """Present when the host can open URLs."""
-    download_file: dict[str, Any] | None = field(name="downloadFile", default=None)
+    download_file: dict[str, Any] | None = None
     """Present when the host can save files."""
-    server_tools: McpUiHostCapabilitiesServerTools | None = field(name="serverTools", default=None)
+    server_tools: McpUiHostCapabilitiesServerTools | None = None
     """Present when pages can call tools of their server."""
-    server_resources: McpUiHostCapabilitiesServerResources | None = field(name="serverResources", default=None)
+    server_resources: McpUiHostCapabilitiesServerResources | None = None
     """Present when pages can read resources of their server."""
     logging: dict[str, Any] | None = None
     """Present when the host takes messages for its log."""
     sandbox: McpUiHostCapabilitiesSandbox | None = None
     """What the host has granted to the page."""
-    update_model_context: McpUiSupportedContentBlockModalities | None = field(name="updateModelContext", default=None)
+    update_model_context: McpUiSupportedContentBlockModalities | None = None
     """Kinds of content that the host takes for the model."""
     message: McpUiSupportedContentBlockModalities | None = None
     """Kinds of content that the host takes in messages."""
@@ -145,14 +145,14 @@ class McpUiHostCapabilitiesSandbox(Struct, kw_only=True):
 class McpUiHostCapabilitiesServerResources(Struct, kw_only=True):
     """Present when pages can read resources of their server. https://modelcontextprotocol.io/extensions/apps/overview"""
 
-    list_changed: bool | None = field(name="listChanged", default=None)
+    list_changed: bool | None = None
     """True if changes to the list are announced by notifications."""
 
 
 class McpUiHostCapabilitiesServerTools(Struct, kw_only=True):
     """Present when pages can call tools of their server. https://modelcontextprotocol.io/extensions/apps/overview"""
 
-    list_changed: bool | None = field(name="listChanged", default=None)
+    list_changed: bool | None = None
     """True if changes to the list are announced by notifications."""
 
 
@@ -202,11 +202,11 @@ class McpUiHostContextContainerDimensions(Struct, kw_only=True):
 
     height: float | int | None = None
     """Height of the page, when the host sets it."""
-    max_height: float | int | None = field(name="maxHeight", default=None)
+    max_height: float | int | None = None
     """Greatest height of the page, when the page chooses it."""
     width: float | int | None = None
     """Width of the page, when the host sets it."""
-    max_width: float | int | None = field(name="maxWidth", default=None)
+    max_width: float | int | None = None
     """Greatest width of the page, when the page chooses it."""
 
 
@@ -273,11 +273,11 @@ class McpUiInitializeRequest(ConstantStruct, kw_only=True, tag_field="method", t
 class McpUiInitializeRequestParams(Struct, kw_only=True):
     """Parameters of the message. https://modelcontextprotocol.io/extensions/apps/overview"""
 
-    app_info: Implementation = field(name="appInfo")
+    app_info: Implementation
     """Name and version of the page."""
-    app_capabilities: McpUiAppCapabilities = field(name="appCapabilities")
+    app_capabilities: McpUiAppCapabilities
     """Features of the page."""
-    protocol_version: str = field(name="protocolVersion")
+    protocol_version: str
     """Version of the extension that the page uses."""
 
 
@@ -394,13 +394,13 @@ class McpUiRequestTeardownNotification(
 class McpUiResourceCsp(Struct, kw_only=True):
     """Origins that a page needs. Everything that is not named is blocked. https://modelcontextprotocol.io/extensions/apps/overview"""
 
-    connect_domains: list[str] | None = field(name="connectDomains", default=None)
+    connect_domains: list[str] | None = None
     """Origins of requests."""
-    resource_domains: list[str] | None = field(name="resourceDomains", default=None)
+    resource_domains: list[str] | None = None
     """Origins of scripts, styles, images, fonts and media."""
-    frame_domains: list[str] | None = field(name="frameDomains", default=None)
+    frame_domains: list[str] | None = None
     """Origins of frames in the page."""
-    base_uri_domains: list[str] | None = field(name="baseUriDomains", default=None)
+    base_uri_domains: list[str] | None = None
     """Origins that the page may name as its base."""
 
 
@@ -413,7 +413,7 @@ class McpUiResourceMeta(Struct, kw_only=True):
     """Features of the browser that the page asks for."""
     domain: str | None = None
     """Origin that the page should have, in a form that the host prescribes."""
-    prefers_border: bool | None = field(name="prefersBorder", default=None)
+    prefers_border: bool | None = None
     """True for a border and a background around the page, false for none."""
 
 
@@ -426,7 +426,7 @@ class McpUiResourcePermissions(Struct, kw_only=True):
     """Use of the microphone."""
     geolocation: dict[str, Any] | None = None
     """Use of the location."""
-    clipboard_write: dict[str, Any] | None = field(name="clipboardWrite", default=None)
+    clipboard_write: dict[str, Any] | None = None
     """Writing to the clipboard."""
 
 
@@ -674,9 +674,9 @@ class McpUiSupportedContentBlockModalities(Struct, kw_only=True):
     """Sound."""
     resource: dict[str, Any] | None = None
     """Embedded resources."""
-    resource_link: dict[str, Any] | None = field(name="resourceLink", default=None)
+    resource_link: dict[str, Any] | None = None
     """Links to resources."""
-    structured_content: dict[str, Any] | None = field(name="structuredContent", default=None)
+    structured_content: dict[str, Any] | None = None
     """Structured content."""
 
 
@@ -739,7 +739,7 @@ class McpUiToolInputPartialNotificationParams(Struct, kw_only=True):
 class McpUiToolMeta(Struct, kw_only=True):
     """Metadata of a tool that has a page. https://modelcontextprotocol.io/extensions/apps/overview"""
 
-    resource_uri: str | None = field(name="resourceUri", default=None)
+    resource_uri: str | None = None
     """URI of the page that shows the results of the tool."""
     visibility: list[McpUiToolVisibility] | None = None
     """Parties that may use the tool; both if it is absent."""
@@ -786,7 +786,7 @@ class McpUiUpdateModelContextRequestParams(Struct, kw_only=True):
 
     content: list[ContentBlock] | None = None
     """Content for the model to read."""
-    structured_content: dict[str, Any] | None = field(name="structuredContent", default=None)
+    structured_content: dict[str, Any] | None = None
     """Data for the model, as a JSON object."""
 
 

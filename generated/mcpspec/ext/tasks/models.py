@@ -50,7 +50,7 @@ if TYPE_CHECKING or is_needed("CancelTaskRequestParams"):
     class CancelTaskRequestParams(Model):
         """Parameters of the message. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
 
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Identifier of the task to stop."""
 
 
@@ -61,19 +61,17 @@ if TYPE_CHECKING or is_needed("CancelledTask"):
 
         status: Literal["cancelled"] = constant("cancelled")
         """State of the task, always `cancelled`."""
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Identifier of the task."""
-        created_at: Annotated[str, Field(alias="createdAt")]
+        created_at: str
         """Creation time of the task, in ISO 8601."""
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+        last_updated_at: str
         """Time of the latest change to the task, in ISO 8601."""
-        ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-        status_message: Annotated[str | None, Field(alias="statusMessage")] = None
+        status_message: str | None = None
         """Description of the task's state, for people."""
-        poll_interval_ms: Annotated[
-            int | None, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-        ] = None
+        poll_interval_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)] = None
         """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -84,21 +82,19 @@ if TYPE_CHECKING or is_needed("CompletedTask"):
 
         status: Literal["completed"] = constant("completed")
         """State of the task, always `completed`."""
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Identifier of the task."""
-        created_at: Annotated[str, Field(alias="createdAt")]
+        created_at: str
         """Creation time of the task, in ISO 8601."""
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+        last_updated_at: str
         """Time of the latest change to the task, in ISO 8601."""
-        ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
         result: dict[str, Any]
         """Result that the original request would have returned."""
-        status_message: Annotated[str | None, Field(alias="statusMessage")] = None
+        status_message: str | None = None
         """Description of the task's state, for people."""
-        poll_interval_ms: Annotated[
-            int | None, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-        ] = None
+        poll_interval_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)] = None
         """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -116,7 +112,7 @@ if TYPE_CHECKING or is_needed("ElicitRequestFormParams", "ElicitRequestFormParam
         """Mode of the elicitation, always `form`."""
         message: str
         """Message to the user about the requested input."""
-        requested_schema: Annotated[ElicitRequestFormParamsRequestedSchema, Field(alias="requestedSchema")]
+        requested_schema: ElicitRequestFormParamsRequestedSchema
         """JSON Schema of the form: a flat object of simple fields."""
 
 
@@ -182,21 +178,19 @@ if TYPE_CHECKING or is_needed("FailedTask", "Error"):
 
         status: Literal["failed"] = constant("failed")
         """State of the task, always `failed`."""
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Identifier of the task."""
-        created_at: Annotated[str, Field(alias="createdAt")]
+        created_at: str
         """Creation time of the task, in ISO 8601."""
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+        last_updated_at: str
         """Time of the latest change to the task, in ISO 8601."""
-        ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
         error: Error
         """Failure of the task, as a JSON-RPC error object."""
-        status_message: Annotated[str | None, Field(alias="statusMessage")] = None
+        status_message: str | None = None
         """Description of the task's state, for people."""
-        poll_interval_ms: Annotated[
-            int | None, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-        ] = None
+        poll_interval_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)] = None
         """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -205,7 +199,7 @@ if TYPE_CHECKING or is_needed("GetTaskRequestParams"):
     class GetTaskRequestParams(Model):
         """Parameters of the message. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
 
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Identifier of the task to look up."""
 
 
@@ -216,7 +210,7 @@ if TYPE_CHECKING or is_needed("Icon"):
 
         src: str
         """URL or `data:` URI of the picture."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type of the picture, in case that of `src` is missing or too general."""
         sizes: list[str] | None = None
         """Sizes that the icon suits, such as `48x48`, or `any`."""
@@ -239,7 +233,7 @@ if TYPE_CHECKING or is_needed("Implementation", "Icon"):
         """Version of the program."""
         description: str | None = None
         """Purpose of the program."""
-        website_url: Annotated[str | None, Field(alias="websiteUrl")] = None
+        website_url: str | None = None
         """Address of the program's website."""
 
 
@@ -279,7 +273,7 @@ if TYPE_CHECKING or is_needed("LegacyTitledEnumSchema"):
         """Purpose of the field, shown with it."""
         enum: list[str]
         """Allowed values."""
-        enum_names: Annotated[list[str] | None, Field(alias="enumNames")] = None
+        enum_names: list[str] | None = None
         """Labels of the values, in the order of `enum`."""
         default: str | None = None
         """Initial value of the field."""
@@ -297,7 +291,7 @@ if TYPE_CHECKING or is_needed("BlobResourceContents", "MetaObject"):
 
         uri: str
         """URI of the resource."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type of the content, such as `text/plain`."""
         meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -341,18 +335,11 @@ if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
 
         hints: list[ModelHint] | None = None
         """Models to prefer, the first match winning."""
-        cost_priority: Annotated[
-            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None, Field(alias="costPriority")
-        ] = None
+        cost_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None = None
         """Weight of low cost in the choice of model, from 0 to 1."""
-        speed_priority: Annotated[
-            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None, Field(alias="speedPriority")
-        ] = None
+        speed_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None = None
         """Weight of low latency in the choice of model, from 0 to 1."""
-        intelligence_priority: Annotated[
-            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None,
-            Field(alias="intelligencePriority"),
-        ] = None
+        intelligence_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None = None
         """Weight of ability in the choice of model, from 0 to 1."""
 
 
@@ -449,7 +436,7 @@ if TYPE_CHECKING or is_needed("CancelTaskResult", "ResultMetaObject"):
     class CancelTaskResult(Model):
         """Server acknowledges `tasks/cancel`. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
 
-        result_type: Annotated[Literal["complete"], Field(alias="resultType")] = constant("complete", name="resultType")
+        result_type: Literal["complete"] = constant("complete")
         """Kind of result, always `complete`."""
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -460,25 +447,23 @@ if TYPE_CHECKING or is_needed("CreateTaskResult", "ResultMetaObject"):
     class CreateTaskResult(Model):
         """Receiver answers a request with a task that will produce the outcome later. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
 
-        result_type: Annotated[Literal["task"], Field(alias="resultType")] = constant("task", name="resultType")
+        result_type: Literal["task"] = constant("task")
         """Kind of result, always `task`."""
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Identifier of the task."""
         status: Literal["working", "input_required", "completed", "failed", "cancelled"]
         """State of the task."""
-        created_at: Annotated[str, Field(alias="createdAt")]
+        created_at: str
         """Creation time of the task, in ISO 8601."""
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+        last_updated_at: str
         """Time of the latest change to the task, in ISO 8601."""
-        ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        status_message: Annotated[str | None, Field(alias="statusMessage")] = None
+        status_message: str | None = None
         """Description of the task's state, for people."""
-        poll_interval_ms: Annotated[
-            int | None, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-        ] = None
+        poll_interval_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)] = None
         """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -489,23 +474,21 @@ if TYPE_CHECKING or is_needed("GetTaskResultCancelled", "ResultMetaObject"):
 
         status: Literal["cancelled"] = constant("cancelled")
         """State of the task."""
-        result_type: Annotated[Literal["complete"], Field(alias="resultType")] = constant("complete", name="resultType")
+        result_type: Literal["complete"] = constant("complete")
         """Kind of result, always `complete`."""
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Identifier of the task."""
-        created_at: Annotated[str, Field(alias="createdAt")]
+        created_at: str
         """Creation time of the task, in ISO 8601."""
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+        last_updated_at: str
         """Time of the latest change to the task, in ISO 8601."""
-        ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        status_message: Annotated[str | None, Field(alias="statusMessage")] = None
+        status_message: str | None = None
         """Description of the task's state, for people."""
-        poll_interval_ms: Annotated[
-            int | None, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-        ] = None
+        poll_interval_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)] = None
         """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -516,25 +499,23 @@ if TYPE_CHECKING or is_needed("GetTaskResultCompleted", "ResultMetaObject"):
 
         status: Literal["completed"] = constant("completed")
         """State of the task."""
-        result_type: Annotated[Literal["complete"], Field(alias="resultType")] = constant("complete", name="resultType")
+        result_type: Literal["complete"] = constant("complete")
         """Kind of result, always `complete`."""
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Identifier of the task."""
-        created_at: Annotated[str, Field(alias="createdAt")]
+        created_at: str
         """Creation time of the task, in ISO 8601."""
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+        last_updated_at: str
         """Time of the latest change to the task, in ISO 8601."""
-        ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
         result: dict[str, Any]
         """Result that the original request would have returned."""
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        status_message: Annotated[str | None, Field(alias="statusMessage")] = None
+        status_message: str | None = None
         """Description of the task's state, for people."""
-        poll_interval_ms: Annotated[
-            int | None, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-        ] = None
+        poll_interval_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)] = None
         """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -545,25 +526,23 @@ if TYPE_CHECKING or is_needed("GetTaskResultFailed", "Error", "ResultMetaObject"
 
         status: Literal["failed"] = constant("failed")
         """State of the task."""
-        result_type: Annotated[Literal["complete"], Field(alias="resultType")] = constant("complete", name="resultType")
+        result_type: Literal["complete"] = constant("complete")
         """Kind of result, always `complete`."""
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Identifier of the task."""
-        created_at: Annotated[str, Field(alias="createdAt")]
+        created_at: str
         """Creation time of the task, in ISO 8601."""
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+        last_updated_at: str
         """Time of the latest change to the task, in ISO 8601."""
-        ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
         error: Error
         """Failure of the task, as a JSON-RPC error object."""
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        status_message: Annotated[str | None, Field(alias="statusMessage")] = None
+        status_message: str | None = None
         """Description of the task's state, for people."""
-        poll_interval_ms: Annotated[
-            int | None, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-        ] = None
+        poll_interval_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)] = None
         """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -574,23 +553,21 @@ if TYPE_CHECKING or is_needed("GetTaskResultWorking", "ResultMetaObject"):
 
         status: Literal["working"] = constant("working")
         """State of the task."""
-        result_type: Annotated[Literal["complete"], Field(alias="resultType")] = constant("complete", name="resultType")
+        result_type: Literal["complete"] = constant("complete")
         """Kind of result, always `complete`."""
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Identifier of the task."""
-        created_at: Annotated[str, Field(alias="createdAt")]
+        created_at: str
         """Creation time of the task, in ISO 8601."""
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+        last_updated_at: str
         """Time of the latest change to the task, in ISO 8601."""
-        ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        status_message: Annotated[str | None, Field(alias="statusMessage")] = None
+        status_message: str | None = None
         """Description of the task's state, for people."""
-        poll_interval_ms: Annotated[
-            int | None, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-        ] = None
+        poll_interval_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)] = None
         """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -601,7 +578,7 @@ if TYPE_CHECKING or is_needed("Result", "ResultMetaObject"):
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
+        result_type: str = constant("complete")
         """Kind of result, such as `complete` or `input_required`."""
 
 
@@ -619,7 +596,7 @@ if TYPE_CHECKING or is_needed("Annotations", "Role"):
         """Roles that the object is meant for."""
         priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None = None
         """Importance from 0, dispensable, to 1, indispensable."""
-        last_modified: Annotated[str | None, Field(alias="lastModified")] = None
+        last_modified: str | None = None
         """Time of the last change of the object, in ISO 8601."""
 
 
@@ -632,7 +609,7 @@ if TYPE_CHECKING or is_needed("AudioContent", "Annotations", "MetaObject"):
         """Constant that identifies the kind of object."""
         data: str
         """Bytes of the sound, in base64."""
-        mime_type: Annotated[str, Field(alias="mimeType")]
+        mime_type: str
         """Media type of the sound, such as `audio/wav`."""
         annotations: Annotations | None = None
         """Hints about the object: audience, importance and date."""
@@ -649,7 +626,7 @@ if TYPE_CHECKING or is_needed("ImageContent", "Annotations", "MetaObject"):
         """Constant that identifies the kind of object."""
         data: str
         """Bytes of the picture, in base64."""
-        mime_type: Annotated[str, Field(alias="mimeType")]
+        mime_type: str
         """Media type of the picture, such as `image/png`."""
         annotations: Annotations | None = None
         """Hints about the object: audience, importance and date."""
@@ -674,7 +651,7 @@ if TYPE_CHECKING or is_needed("ResourceLink", "Annotations", "Icon", "MetaObject
         """URI of the resource."""
         description: str | None = None
         """Description of the content of the resource."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type of the content, such as `text/plain`."""
         annotations: Annotations | None = None
         """Hints about the object: audience, importance and date."""
@@ -717,9 +694,9 @@ if TYPE_CHECKING or is_needed("StringSchema"):
         """Label of the field in the form."""
         description: str | None = None
         """Purpose of the field, shown with it."""
-        min_length: Annotated[int | None, Field(alias="minLength")] = None
+        min_length: int | None = None
         """Smallest number of characters allowed."""
-        max_length: Annotated[int | None, Field(alias="maxLength")] = None
+        max_length: int | None = None
         """Largest number of characters allowed."""
         format: Literal["date", "date-time", "email", "uri"] | None = None
         """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
@@ -732,21 +709,19 @@ if TYPE_CHECKING or is_needed("Task"):
     class Task(Model):
         """State of a piece of work whose outcome is fetched later. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
 
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Identifier of the task."""
         status: Literal["working", "input_required", "completed", "failed", "cancelled"]
         """State of the task."""
-        created_at: Annotated[str, Field(alias="createdAt")]
+        created_at: str
         """Creation time of the task, in ISO 8601."""
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+        last_updated_at: str
         """Time of the latest change to the task, in ISO 8601."""
-        ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-        status_message: Annotated[str | None, Field(alias="statusMessage")] = None
+        status_message: str | None = None
         """Description of the task's state, for people."""
-        poll_interval_ms: Annotated[
-            int | None, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-        ] = None
+        poll_interval_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)] = None
         """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -762,21 +737,19 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsCancelled", "Notifica
 
         status: Literal["cancelled"] = constant("cancelled")
         """State of the task."""
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Identifier of the task."""
-        created_at: Annotated[str, Field(alias="createdAt")]
+        created_at: str
         """Creation time of the task, in ISO 8601."""
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+        last_updated_at: str
         """Time of the latest change to the task, in ISO 8601."""
-        ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
         meta: Annotated[NotificationMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        status_message: Annotated[str | None, Field(alias="statusMessage")] = None
+        status_message: str | None = None
         """Description of the task's state, for people."""
-        poll_interval_ms: Annotated[
-            int | None, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-        ] = None
+        poll_interval_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)] = None
         """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -787,23 +760,21 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsCompleted", "Notifica
 
         status: Literal["completed"] = constant("completed")
         """State of the task."""
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Identifier of the task."""
-        created_at: Annotated[str, Field(alias="createdAt")]
+        created_at: str
         """Creation time of the task, in ISO 8601."""
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+        last_updated_at: str
         """Time of the latest change to the task, in ISO 8601."""
-        ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
         result: dict[str, Any]
         """Result that the original request would have returned."""
         meta: Annotated[NotificationMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        status_message: Annotated[str | None, Field(alias="statusMessage")] = None
+        status_message: str | None = None
         """Description of the task's state, for people."""
-        poll_interval_ms: Annotated[
-            int | None, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-        ] = None
+        poll_interval_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)] = None
         """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -814,23 +785,21 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsFailed", "Error", "No
 
         status: Literal["failed"] = constant("failed")
         """State of the task."""
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Identifier of the task."""
-        created_at: Annotated[str, Field(alias="createdAt")]
+        created_at: str
         """Creation time of the task, in ISO 8601."""
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+        last_updated_at: str
         """Time of the latest change to the task, in ISO 8601."""
-        ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
         error: Error
         """Failure of the task, as a JSON-RPC error object."""
         meta: Annotated[NotificationMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        status_message: Annotated[str | None, Field(alias="statusMessage")] = None
+        status_message: str | None = None
         """Description of the task's state, for people."""
-        poll_interval_ms: Annotated[
-            int | None, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-        ] = None
+        poll_interval_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)] = None
         """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -841,21 +810,19 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsWorking", "Notificati
 
         status: Literal["working"] = constant("working")
         """State of the task."""
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Identifier of the task."""
-        created_at: Annotated[str, Field(alias="createdAt")]
+        created_at: str
         """Creation time of the task, in ISO 8601."""
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+        last_updated_at: str
         """Time of the latest change to the task, in ISO 8601."""
-        ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
         meta: Annotated[NotificationMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        status_message: Annotated[str | None, Field(alias="statusMessage")] = None
+        status_message: str | None = None
         """Description of the task's state, for people."""
-        poll_interval_ms: Annotated[
-            int | None, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-        ] = None
+        poll_interval_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)] = None
         """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -864,7 +831,7 @@ if TYPE_CHECKING or is_needed("TaskSubscriptionAcknowledgedNotifications"):
     class TaskSubscriptionAcknowledgedNotifications(Model):
         """Tasks about which the server will send notifications on a subscription. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
 
-        task_ids: Annotated[list[str] | None, Field(alias="taskIds")] = None
+        task_ids: list[str] | None = None
         """Identifiers of the tasks whose changes will be announced."""
 
 
@@ -873,7 +840,7 @@ if TYPE_CHECKING or is_needed("TaskSubscriptionNotifications"):
     class TaskSubscriptionNotifications(Model):
         """Tasks about which the client wants notifications on a subscription. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
 
-        task_ids: Annotated[list[str] | None, Field(alias="taskIds")] = None
+        task_ids: list[str] | None = None
         """Identifiers of the tasks whose changes to announce."""
 
 
@@ -905,7 +872,7 @@ if TYPE_CHECKING or is_needed("TextResourceContents", "MetaObject"):
 
         uri: str
         """URI of the resource."""
-        mime_type: Annotated[str | None, Field(alias="mimeType")] = None
+        mime_type: str | None = None
         """Media type of the content, such as `text/plain`."""
         meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -960,7 +927,7 @@ if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItems", "TitledMultiSe
     class TitledMultiSelectEnumSchemaItems(Model):
         """Schema of the values to choose from. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
 
-        any_of: Annotated[list[TitledMultiSelectEnumSchemaItemsAnyOfItem], Field(alias="anyOf")]
+        any_of: list[TitledMultiSelectEnumSchemaItemsAnyOfItem]
         """Choices, each with its label."""
 
 
@@ -975,9 +942,9 @@ if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchema", "TitledMultiSelectE
         """Label of the field in the form."""
         description: str | None = None
         """Purpose of the field, shown with it."""
-        min_items: Annotated[int | None, Field(alias="minItems")] = None
+        min_items: int | None = None
         """Smallest number of choices allowed."""
-        max_items: Annotated[int | None, Field(alias="maxItems")] = None
+        max_items: int | None = None
         """Largest number of choices allowed."""
         items: TitledMultiSelectEnumSchemaItems
         """Schema of the values to choose from."""
@@ -1007,7 +974,7 @@ if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchema", "TitledSingleSelec
         """Label of the field in the form."""
         description: str | None = None
         """Purpose of the field, shown with it."""
-        one_of: Annotated[list[TitledSingleSelectEnumSchemaOneOfItem], Field(alias="oneOf")]
+        one_of: list[TitledSingleSelectEnumSchemaOneOfItem]
         """Choices, each with its label."""
         default: str | None = None
         """Initial value of the field."""
@@ -1020,13 +987,13 @@ if TYPE_CHECKING or is_needed("ToolAnnotations"):
 
         title: str | None = None
         """Name to show to people."""
-        read_only_hint: Annotated[bool | None, Field(alias="readOnlyHint")] = None
+        read_only_hint: bool | None = None
         """True if the tool changes nothing; false when absent."""
-        destructive_hint: Annotated[bool | None, Field(alias="destructiveHint")] = None
+        destructive_hint: bool | None = None
         """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
-        idempotent_hint: Annotated[bool | None, Field(alias="idempotentHint")] = None
+        idempotent_hint: bool | None = None
         """True if a repeated call with equal arguments changes nothing more; false when absent."""
-        open_world_hint: Annotated[bool | None, Field(alias="openWorldHint")] = None
+        open_world_hint: bool | None = None
         """True if the tool interacts with external systems, as a web search does; true when absent."""
 
 
@@ -1062,9 +1029,9 @@ if TYPE_CHECKING or is_needed("Tool", "Icon", "MetaObject", "ToolAnnotations", "
         """Pictures for user interfaces, in various sizes and formats."""
         description: str | None = None
         """Description of the tool, for the model."""
-        input_schema: Annotated[ToolInputSchema, Field(alias="inputSchema")]
+        input_schema: ToolInputSchema
         """JSON Schema of the tool's arguments."""
-        output_schema: Annotated[ToolOutputSchema | None, Field(alias="outputSchema")] = None
+        output_schema: ToolOutputSchema | None = None
         """JSON Schema of the tool's structured output."""
         annotations: ToolAnnotations | None = None
         """Hints about how the tool behaves."""
@@ -1079,13 +1046,13 @@ if TYPE_CHECKING or is_needed("ToolResultContent", "ContentBlock", "MetaObject")
 
         type: Literal["tool_result"] = constant("tool_result")
         """Constant that identifies the kind of object."""
-        tool_use_id: Annotated[str, Field(alias="toolUseId")]
+        tool_use_id: str
         """Identifier of the tool call that this answers."""
         content: list[ContentBlock]
         """Output of the tool, or a description of its error."""
-        structured_content: Annotated[Nullable, Field(alias="structuredContent")] = None
+        structured_content: Nullable = None
         """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
-        is_error: Annotated[Annotated[bool, Field(alias="isError")], null_means(False)] = False
+        is_error: Annotated[bool, null_means(False)] = False
         """True if the tool failed; false when absent."""
         meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
         """Additional data about the result, which the client should keep in later requests to help caching."""
@@ -1151,7 +1118,7 @@ if TYPE_CHECKING or is_needed(
         """Additional data about the message or object, under namespaced keys."""
         model: str
         """Model that wrote the message."""
-        stop_reason: Annotated[str | None, Field(alias="stopReason")] = None
+        stop_reason: str | None = None
         """Reason why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
 
 
@@ -1206,25 +1173,23 @@ if TYPE_CHECKING or is_needed(
 
         messages: list[SamplingMessage]
         """Messages of the conversation, in order."""
-        model_preferences: Annotated[ModelPreferences | None, Field(alias="modelPreferences")] = None
+        model_preferences: ModelPreferences | None = None
         """Preferences of the server for the model; the client may ignore them."""
-        system_prompt: Annotated[str | None, Field(alias="systemPrompt")] = None
+        system_prompt: str | None = None
         """System prompt that the server proposes; the client may change or drop it."""
-        include_context: Annotated[
-            Annotated[Literal["allServers", "none", "thisServer"], Field(alias="includeContext")], null_means("none")
-        ] = "none"
+        include_context: Annotated[Literal["allServers", "none", "thisServer"], null_means("none")] = "none"
         """Servers whose context is added to the prompt: `none`, `thisServer` or `allServers`."""
         temperature: float | int | None = None
         """Randomness of the generation; higher values give more varied text."""
-        max_tokens: Annotated[int, Field(alias="maxTokens")]
+        max_tokens: int
         """Largest number of tokens to generate."""
-        stop_sequences: Annotated[list[str] | None, Field(alias="stopSequences")] = None
+        stop_sequences: list[str] | None = None
         """Strings at which generation stops."""
         metadata: JSONObject | None = None
         """Extra data for the model's provider, in a form of that provider's choice."""
         tools: list[Tool] | None = None
         """Tools on offer to the model."""
-        tool_choice: Annotated[ToolChoice | None, Field(alias="toolChoice")] = None
+        tool_choice: ToolChoice | None = None
         """Rule for the model: it may, must or must not use tools; it may when absent."""
 
 
@@ -1258,25 +1223,23 @@ if TYPE_CHECKING or is_needed("GetTaskResultInputRequired", "InputRequests", "Re
 
         status: Literal["input_required"] = constant("input_required")
         """State of the task."""
-        result_type: Annotated[Literal["complete"], Field(alias="resultType")] = constant("complete", name="resultType")
+        result_type: Literal["complete"] = constant("complete")
         """Kind of result, always `complete`."""
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Identifier of the task."""
-        created_at: Annotated[str, Field(alias="createdAt")]
+        created_at: str
         """Creation time of the task, in ISO 8601."""
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+        last_updated_at: str
         """Time of the latest change to the task, in ISO 8601."""
-        ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-        input_requests: Annotated[InputRequests, Field(alias="inputRequests")]
+        input_requests: InputRequests
         """Requests for input to answer before the task can go on, by identifier."""
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        status_message: Annotated[str | None, Field(alias="statusMessage")] = None
+        status_message: str | None = None
         """Description of the task's state, for people."""
-        poll_interval_ms: Annotated[
-            int | None, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-        ] = None
+        poll_interval_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)] = None
         """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -1307,21 +1270,19 @@ if TYPE_CHECKING or is_needed("InputRequiredTask", "InputRequests"):
 
         status: Literal["input_required"] = constant("input_required")
         """State of the task, always `input_required`."""
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Identifier of the task."""
-        created_at: Annotated[str, Field(alias="createdAt")]
+        created_at: str
         """Creation time of the task, in ISO 8601."""
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+        last_updated_at: str
         """Time of the latest change to the task, in ISO 8601."""
-        ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-        input_requests: Annotated[InputRequests, Field(alias="inputRequests")]
+        input_requests: InputRequests
         """Requests for input to answer before the task can go on, by identifier."""
-        status_message: Annotated[str | None, Field(alias="statusMessage")] = None
+        status_message: str | None = None
         """Description of the task's state, for people."""
-        poll_interval_ms: Annotated[
-            int | None, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-        ] = None
+        poll_interval_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)] = None
         """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -1332,23 +1293,21 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsInputRequired", "Inpu
 
         status: Literal["input_required"] = constant("input_required")
         """State of the task."""
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Identifier of the task."""
-        created_at: Annotated[str, Field(alias="createdAt")]
+        created_at: str
         """Creation time of the task, in ISO 8601."""
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+        last_updated_at: str
         """Time of the latest change to the task, in ISO 8601."""
-        ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-        input_requests: Annotated[InputRequests, Field(alias="inputRequests")]
+        input_requests: InputRequests
         """Requests for input to answer before the task can go on, by identifier."""
         meta: Annotated[NotificationMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
-        status_message: Annotated[str | None, Field(alias="statusMessage")] = None
+        status_message: str | None = None
         """Description of the task's state, for people."""
-        poll_interval_ms: Annotated[
-            int | None, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-        ] = None
+        poll_interval_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)] = None
         """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -1409,9 +1368,9 @@ if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchema", "UntitledMultiSel
         """Label of the field in the form."""
         description: str | None = None
         """Purpose of the field, shown with it."""
-        min_items: Annotated[int | None, Field(alias="minItems")] = None
+        min_items: int | None = None
         """Smallest number of choices allowed."""
-        max_items: Annotated[int | None, Field(alias="maxItems")] = None
+        max_items: int | None = None
         """Largest number of choices allowed."""
         items: UntitledMultiSelectEnumSchemaItems
         """Schema of the values to choose from."""
@@ -1467,9 +1426,9 @@ if TYPE_CHECKING or is_needed("UpdateTaskRequestParams", "InputResponses"):
     class UpdateTaskRequestParams(Model):
         """Parameters of the message. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
 
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Identifier of the task that waits for input."""
-        input_responses: Annotated[InputResponses, Field(alias="inputResponses")]
+        input_responses: InputResponses
         """Answers to the requests for input, by identifier of the request."""
 
 
@@ -1493,7 +1452,7 @@ if TYPE_CHECKING or is_needed("UpdateTaskResult", "ResultMetaObject"):
     class UpdateTaskResult(Model):
         """Server acknowledges the input for a task. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
 
-        result_type: Annotated[Literal["complete"], Field(alias="resultType")] = constant("complete", name="resultType")
+        result_type: Literal["complete"] = constant("complete")
         """Kind of result, always `complete`."""
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1506,19 +1465,17 @@ if TYPE_CHECKING or is_needed("WorkingTask"):
 
         status: Literal["working"] = constant("working")
         """State of the task, always `working`."""
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         """Identifier of the task."""
-        created_at: Annotated[str, Field(alias="createdAt")]
+        created_at: str
         """Creation time of the task, in ISO 8601."""
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+        last_updated_at: str
         """Time of the latest change to the task, in ISO 8601."""
-        ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-        status_message: Annotated[str | None, Field(alias="statusMessage")] = None
+        status_message: str | None = None
         """Description of the task's state, for people."""
-        poll_interval_ms: Annotated[
-            int | None, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-        ] = None
+        poll_interval_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)] = None
         """Time to wait between polls of the task, in milliseconds."""
 
 

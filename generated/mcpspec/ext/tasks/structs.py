@@ -33,7 +33,7 @@ class Annotations(Struct, kw_only=True):
     """Roles that the object is meant for."""
     priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | None = None
     """Importance from 0, dispensable, to 1, indispensable."""
-    last_modified: str | None = field(name="lastModified", default=None)
+    last_modified: str | None = None
     """Time of the last change of the object, in ISO 8601."""
 
 
@@ -44,7 +44,7 @@ class AudioContent(ConstantStruct, kw_only=True, tag_field="type", tag="audio"):
     """Constant that identifies the kind of object."""
     data: str
     """Bytes of the sound, in base64."""
-    mime_type: str = field(name="mimeType")
+    mime_type: str
     """Media type of the sound, such as `audio/wav`."""
     annotations: Annotations | None = None
     """Hints about the object: audience, importance and date."""
@@ -57,7 +57,7 @@ class BlobResourceContents(Struct, kw_only=True):
 
     uri: str
     """URI of the resource."""
-    mime_type: str | None = field(name="mimeType", default=None)
+    mime_type: str | None = None
     """Media type of the content, such as `text/plain`."""
     meta: MetaObject | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
@@ -94,14 +94,14 @@ class CancelTaskRequest(ConstantStruct, kw_only=True, tag_field="method", tag="t
 class CancelTaskRequestParams(Struct, kw_only=True):
     """Parameters of the message. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
 
-    task_id: str = field(name="taskId")
+    task_id: str
     """Identifier of the task to stop."""
 
 
 class CancelTaskResult(ConstantStruct, kw_only=True):
     """Server acknowledges `tasks/cancel`. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
 
-    result_type: Literal["complete"] = constant("complete", name="resultType")
+    result_type: Literal["complete"] = constant("complete")
     """Kind of result, always `complete`."""
     meta: ResultMetaObject | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
@@ -112,19 +112,17 @@ class CancelledTask(ConstantStruct, kw_only=True, tag_field="status", tag="cance
 
     status: Literal["cancelled"] = "cancelled"
     """State of the task, always `cancelled`."""
-    task_id: str = field(name="taskId")
+    task_id: str
     """Identifier of the task."""
-    created_at: str = field(name="createdAt")
+    created_at: str
     """Creation time of the task, in ISO 8601."""
-    last_updated_at: str = field(name="lastUpdatedAt")
+    last_updated_at: str
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-    status_message: str | None = field(name="statusMessage", default=None)
+    status_message: str | None = None
     """Description of the task's state, for people."""
-    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(
-        name="pollIntervalMs", default=None
-    )
+    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = None
     """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -133,21 +131,19 @@ class CompletedTask(ConstantStruct, kw_only=True, tag_field="status", tag="compl
 
     status: Literal["completed"] = "completed"
     """State of the task, always `completed`."""
-    task_id: str = field(name="taskId")
+    task_id: str
     """Identifier of the task."""
-    created_at: str = field(name="createdAt")
+    created_at: str
     """Creation time of the task, in ISO 8601."""
-    last_updated_at: str = field(name="lastUpdatedAt")
+    last_updated_at: str
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     result: dict[str, Any]
     """Result that the original request would have returned."""
-    status_message: str | None = field(name="statusMessage", default=None)
+    status_message: str | None = None
     """Description of the task's state, for people."""
-    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(
-        name="pollIntervalMs", default=None
-    )
+    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = None
     """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -165,23 +161,23 @@ class CreateMessageRequestParams(Struct, kw_only=True):
 
     messages: list[SamplingMessage]
     """Messages of the conversation, in order."""
-    model_preferences: ModelPreferences | None = field(name="modelPreferences", default=None)
+    model_preferences: ModelPreferences | None = None
     """Preferences of the server for the model; the client may ignore them."""
-    system_prompt: str | None = field(name="systemPrompt", default=None)
+    system_prompt: str | None = None
     """System prompt that the server proposes; the client may change or drop it."""
-    include_context: Literal["allServers", "none", "thisServer"] = field(name="includeContext", default="none")
+    include_context: Literal["allServers", "none", "thisServer"] = "none"
     """Servers whose context is added to the prompt: `none`, `thisServer` or `allServers`."""
     temperature: float | int | None = None
     """Randomness of the generation; higher values give more varied text."""
-    max_tokens: int = field(name="maxTokens")
+    max_tokens: int
     """Largest number of tokens to generate."""
-    stop_sequences: list[str] | None = field(name="stopSequences", default=None)
+    stop_sequences: list[str] | None = None
     """Strings at which generation stops."""
     metadata: JSONObject | None = None
     """Extra data for the model's provider, in a form of that provider's choice."""
     tools: list[Tool] | None = None
     """Tools on offer to the model."""
-    tool_choice: ToolChoice | None = field(name="toolChoice", default=None)
+    tool_choice: ToolChoice | None = None
     """Rule for the model: it may, must or must not use tools; it may when absent."""
 
 
@@ -203,32 +199,30 @@ class CreateMessageResult(Struct, kw_only=True):
     """Additional data about the message or object, under namespaced keys."""
     model: str
     """Model that wrote the message."""
-    stop_reason: str | None = field(name="stopReason", default=None)
+    stop_reason: str | None = None
     """Reason why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
 
 
 class CreateTaskResult(ConstantStruct, kw_only=True):
     """Receiver answers a request with a task that will produce the outcome later. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
 
-    result_type: Literal["task"] = constant("task", name="resultType")
+    result_type: Literal["task"] = constant("task")
     """Kind of result, always `task`."""
-    task_id: str = field(name="taskId")
+    task_id: str
     """Identifier of the task."""
     status: Literal["working", "input_required", "completed", "failed", "cancelled"]
     """State of the task."""
-    created_at: str = field(name="createdAt")
+    created_at: str
     """Creation time of the task, in ISO 8601."""
-    last_updated_at: str = field(name="lastUpdatedAt")
+    last_updated_at: str
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     meta: ResultMetaObject | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    status_message: str | None = field(name="statusMessage", default=None)
+    status_message: str | None = None
     """Description of the task's state, for people."""
-    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(
-        name="pollIntervalMs", default=None
-    )
+    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = None
     """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -248,7 +242,7 @@ class ElicitRequestFormParams(Struct, kw_only=True):
     """Mode of the elicitation, always `form`."""
     message: str
     """Message to the user about the requested input."""
-    requested_schema: ElicitRequestFormParamsRequestedSchema = field(name="requestedSchema")
+    requested_schema: ElicitRequestFormParamsRequestedSchema
     """JSON Schema of the form: a flat object of simple fields."""
 
 
@@ -314,21 +308,19 @@ class FailedTask(ConstantStruct, kw_only=True, tag_field="status", tag="failed")
 
     status: Literal["failed"] = "failed"
     """State of the task, always `failed`."""
-    task_id: str = field(name="taskId")
+    task_id: str
     """Identifier of the task."""
-    created_at: str = field(name="createdAt")
+    created_at: str
     """Creation time of the task, in ISO 8601."""
-    last_updated_at: str = field(name="lastUpdatedAt")
+    last_updated_at: str
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     error: Error
     """Failure of the task, as a JSON-RPC error object."""
-    status_message: str | None = field(name="statusMessage", default=None)
+    status_message: str | None = None
     """Description of the task's state, for people."""
-    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(
-        name="pollIntervalMs", default=None
-    )
+    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = None
     """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -348,7 +340,7 @@ class GetTaskRequest(ConstantStruct, kw_only=True, tag_field="method", tag="task
 class GetTaskRequestParams(Struct, kw_only=True):
     """Parameters of the message. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
 
-    task_id: str = field(name="taskId")
+    task_id: str
     """Identifier of the task to look up."""
 
 
@@ -357,23 +349,21 @@ class GetTaskResultCancelled(ConstantStruct, kw_only=True, tag_field="status", t
 
     status: Literal["cancelled"] = "cancelled"
     """State of the task."""
-    result_type: Literal["complete"] = constant("complete", name="resultType")
+    result_type: Literal["complete"] = constant("complete")
     """Kind of result, always `complete`."""
-    task_id: str = field(name="taskId")
+    task_id: str
     """Identifier of the task."""
-    created_at: str = field(name="createdAt")
+    created_at: str
     """Creation time of the task, in ISO 8601."""
-    last_updated_at: str = field(name="lastUpdatedAt")
+    last_updated_at: str
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     meta: ResultMetaObject | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    status_message: str | None = field(name="statusMessage", default=None)
+    status_message: str | None = None
     """Description of the task's state, for people."""
-    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(
-        name="pollIntervalMs", default=None
-    )
+    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = None
     """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -382,25 +372,23 @@ class GetTaskResultCompleted(ConstantStruct, kw_only=True, tag_field="status", t
 
     status: Literal["completed"] = "completed"
     """State of the task."""
-    result_type: Literal["complete"] = constant("complete", name="resultType")
+    result_type: Literal["complete"] = constant("complete")
     """Kind of result, always `complete`."""
-    task_id: str = field(name="taskId")
+    task_id: str
     """Identifier of the task."""
-    created_at: str = field(name="createdAt")
+    created_at: str
     """Creation time of the task, in ISO 8601."""
-    last_updated_at: str = field(name="lastUpdatedAt")
+    last_updated_at: str
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     result: dict[str, Any]
     """Result that the original request would have returned."""
     meta: ResultMetaObject | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    status_message: str | None = field(name="statusMessage", default=None)
+    status_message: str | None = None
     """Description of the task's state, for people."""
-    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(
-        name="pollIntervalMs", default=None
-    )
+    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = None
     """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -409,25 +397,23 @@ class GetTaskResultFailed(ConstantStruct, kw_only=True, tag_field="status", tag=
 
     status: Literal["failed"] = "failed"
     """State of the task."""
-    result_type: Literal["complete"] = constant("complete", name="resultType")
+    result_type: Literal["complete"] = constant("complete")
     """Kind of result, always `complete`."""
-    task_id: str = field(name="taskId")
+    task_id: str
     """Identifier of the task."""
-    created_at: str = field(name="createdAt")
+    created_at: str
     """Creation time of the task, in ISO 8601."""
-    last_updated_at: str = field(name="lastUpdatedAt")
+    last_updated_at: str
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     error: Error
     """Failure of the task, as a JSON-RPC error object."""
     meta: ResultMetaObject | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    status_message: str | None = field(name="statusMessage", default=None)
+    status_message: str | None = None
     """Description of the task's state, for people."""
-    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(
-        name="pollIntervalMs", default=None
-    )
+    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = None
     """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -436,25 +422,23 @@ class GetTaskResultInputRequired(ConstantStruct, kw_only=True, tag_field="status
 
     status: Literal["input_required"] = "input_required"
     """State of the task."""
-    result_type: Literal["complete"] = constant("complete", name="resultType")
+    result_type: Literal["complete"] = constant("complete")
     """Kind of result, always `complete`."""
-    task_id: str = field(name="taskId")
+    task_id: str
     """Identifier of the task."""
-    created_at: str = field(name="createdAt")
+    created_at: str
     """Creation time of the task, in ISO 8601."""
-    last_updated_at: str = field(name="lastUpdatedAt")
+    last_updated_at: str
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-    input_requests: InputRequests = field(name="inputRequests")
+    input_requests: InputRequests
     """Requests for input to answer before the task can go on, by identifier."""
     meta: ResultMetaObject | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    status_message: str | None = field(name="statusMessage", default=None)
+    status_message: str | None = None
     """Description of the task's state, for people."""
-    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(
-        name="pollIntervalMs", default=None
-    )
+    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = None
     """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -463,23 +447,21 @@ class GetTaskResultWorking(ConstantStruct, kw_only=True, tag_field="status", tag
 
     status: Literal["working"] = "working"
     """State of the task."""
-    result_type: Literal["complete"] = constant("complete", name="resultType")
+    result_type: Literal["complete"] = constant("complete")
     """Kind of result, always `complete`."""
-    task_id: str = field(name="taskId")
+    task_id: str
     """Identifier of the task."""
-    created_at: str = field(name="createdAt")
+    created_at: str
     """Creation time of the task, in ISO 8601."""
-    last_updated_at: str = field(name="lastUpdatedAt")
+    last_updated_at: str
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     meta: ResultMetaObject | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    status_message: str | None = field(name="statusMessage", default=None)
+    status_message: str | None = None
     """Description of the task's state, for people."""
-    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(
-        name="pollIntervalMs", default=None
-    )
+    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = None
     """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -498,7 +480,7 @@ class Icon(Struct, kw_only=True):
 
     src: str
     """URL or `data:` URI of the picture."""
-    mime_type: str | None = field(name="mimeType", default=None)
+    mime_type: str | None = None
     """Media type of the picture, in case that of `src` is missing or too general."""
     sizes: list[str] | None = None
     """Sizes that the icon suits, such as `48x48`, or `any`."""
@@ -513,7 +495,7 @@ class ImageContent(ConstantStruct, kw_only=True, tag_field="type", tag="image"):
     """Constant that identifies the kind of object."""
     data: str
     """Bytes of the picture, in base64."""
-    mime_type: str = field(name="mimeType")
+    mime_type: str
     """Media type of the picture, such as `image/png`."""
     annotations: Annotations | None = None
     """Hints about the object: audience, importance and date."""
@@ -534,7 +516,7 @@ class Implementation(Struct, kw_only=True):
     """Version of the program."""
     description: str | None = None
     """Purpose of the program."""
-    website_url: str | None = field(name="websiteUrl", default=None)
+    website_url: str | None = None
     """Address of the program's website."""
 
 
@@ -543,21 +525,19 @@ class InputRequiredTask(ConstantStruct, kw_only=True, tag_field="status", tag="i
 
     status: Literal["input_required"] = "input_required"
     """State of the task, always `input_required`."""
-    task_id: str = field(name="taskId")
+    task_id: str
     """Identifier of the task."""
-    created_at: str = field(name="createdAt")
+    created_at: str
     """Creation time of the task, in ISO 8601."""
-    last_updated_at: str = field(name="lastUpdatedAt")
+    last_updated_at: str
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-    input_requests: InputRequests = field(name="inputRequests")
+    input_requests: InputRequests
     """Requests for input to answer before the task can go on, by identifier."""
-    status_message: str | None = field(name="statusMessage", default=None)
+    status_message: str | None = None
     """Description of the task's state, for people."""
-    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(
-        name="pollIntervalMs", default=None
-    )
+    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = None
     """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -604,7 +584,7 @@ class LegacyTitledEnumSchema(ConstantStruct, kw_only=True):
     """Purpose of the field, shown with it."""
     enum: list[str]
     """Allowed values."""
-    enum_names: list[str] | None = field(name="enumNames", default=None)
+    enum_names: list[str] | None = None
     """Labels of the values, in the order of `enum`."""
     default: str | None = None
     """Initial value of the field."""
@@ -668,17 +648,11 @@ class ModelPreferences(Struct, kw_only=True):
 
     hints: list[ModelHint] | None = None
     """Models to prefer, the first match winning."""
-    cost_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | None = field(
-        name="costPriority", default=None
-    )
+    cost_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | None = None
     """Weight of low cost in the choice of model, from 0 to 1."""
-    speed_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | None = field(
-        name="speedPriority", default=None
-    )
+    speed_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | None = None
     """Weight of low latency in the choice of model, from 0 to 1."""
-    intelligence_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | None = field(
-        name="intelligencePriority", default=None
-    )
+    intelligence_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | None = None
     """Weight of ability in the choice of model, from 0 to 1."""
 
 
@@ -729,7 +703,7 @@ class ResourceLink(ConstantStruct, kw_only=True, tag_field="type", tag="resource
     """URI of the resource."""
     description: str | None = None
     """Description of the content of the resource."""
-    mime_type: str | None = field(name="mimeType", default=None)
+    mime_type: str | None = None
     """Media type of the content, such as `text/plain`."""
     annotations: Annotations | None = None
     """Hints about the object: audience, importance and date."""
@@ -795,9 +769,9 @@ class StringSchema(ConstantStruct, kw_only=True):
     """Label of the field in the form."""
     description: str | None = None
     """Purpose of the field, shown with it."""
-    min_length: int | None = field(name="minLength", default=None)
+    min_length: int | None = None
     """Smallest number of characters allowed."""
-    max_length: int | None = field(name="maxLength", default=None)
+    max_length: int | None = None
     """Largest number of characters allowed."""
     format: Literal["date", "date-time", "email", "uri"] | None = None
     """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
@@ -808,21 +782,19 @@ class StringSchema(ConstantStruct, kw_only=True):
 class Task(Struct, kw_only=True):
     """State of a piece of work whose outcome is fetched later. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
 
-    task_id: str = field(name="taskId")
+    task_id: str
     """Identifier of the task."""
     status: Literal["working", "input_required", "completed", "failed", "cancelled"]
     """State of the task."""
-    created_at: str = field(name="createdAt")
+    created_at: str
     """Creation time of the task, in ISO 8601."""
-    last_updated_at: str = field(name="lastUpdatedAt")
+    last_updated_at: str
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-    status_message: str | None = field(name="statusMessage", default=None)
+    status_message: str | None = None
     """Description of the task's state, for people."""
-    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(
-        name="pollIntervalMs", default=None
-    )
+    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = None
     """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -846,21 +818,19 @@ class TaskStatusNotificationParamsCancelled(ConstantStruct, kw_only=True, tag_fi
 
     status: Literal["cancelled"] = "cancelled"
     """State of the task."""
-    task_id: str = field(name="taskId")
+    task_id: str
     """Identifier of the task."""
-    created_at: str = field(name="createdAt")
+    created_at: str
     """Creation time of the task, in ISO 8601."""
-    last_updated_at: str = field(name="lastUpdatedAt")
+    last_updated_at: str
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     meta: NotificationMetaObject | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    status_message: str | None = field(name="statusMessage", default=None)
+    status_message: str | None = None
     """Description of the task's state, for people."""
-    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(
-        name="pollIntervalMs", default=None
-    )
+    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = None
     """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -869,23 +839,21 @@ class TaskStatusNotificationParamsCompleted(ConstantStruct, kw_only=True, tag_fi
 
     status: Literal["completed"] = "completed"
     """State of the task."""
-    task_id: str = field(name="taskId")
+    task_id: str
     """Identifier of the task."""
-    created_at: str = field(name="createdAt")
+    created_at: str
     """Creation time of the task, in ISO 8601."""
-    last_updated_at: str = field(name="lastUpdatedAt")
+    last_updated_at: str
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     result: dict[str, Any]
     """Result that the original request would have returned."""
     meta: NotificationMetaObject | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    status_message: str | None = field(name="statusMessage", default=None)
+    status_message: str | None = None
     """Description of the task's state, for people."""
-    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(
-        name="pollIntervalMs", default=None
-    )
+    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = None
     """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -894,23 +862,21 @@ class TaskStatusNotificationParamsFailed(ConstantStruct, kw_only=True, tag_field
 
     status: Literal["failed"] = "failed"
     """State of the task."""
-    task_id: str = field(name="taskId")
+    task_id: str
     """Identifier of the task."""
-    created_at: str = field(name="createdAt")
+    created_at: str
     """Creation time of the task, in ISO 8601."""
-    last_updated_at: str = field(name="lastUpdatedAt")
+    last_updated_at: str
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     error: Error
     """Failure of the task, as a JSON-RPC error object."""
     meta: NotificationMetaObject | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    status_message: str | None = field(name="statusMessage", default=None)
+    status_message: str | None = None
     """Description of the task's state, for people."""
-    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(
-        name="pollIntervalMs", default=None
-    )
+    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = None
     """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -919,23 +885,21 @@ class TaskStatusNotificationParamsInputRequired(ConstantStruct, kw_only=True, ta
 
     status: Literal["input_required"] = "input_required"
     """State of the task."""
-    task_id: str = field(name="taskId")
+    task_id: str
     """Identifier of the task."""
-    created_at: str = field(name="createdAt")
+    created_at: str
     """Creation time of the task, in ISO 8601."""
-    last_updated_at: str = field(name="lastUpdatedAt")
+    last_updated_at: str
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-    input_requests: InputRequests = field(name="inputRequests")
+    input_requests: InputRequests
     """Requests for input to answer before the task can go on, by identifier."""
     meta: NotificationMetaObject | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    status_message: str | None = field(name="statusMessage", default=None)
+    status_message: str | None = None
     """Description of the task's state, for people."""
-    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(
-        name="pollIntervalMs", default=None
-    )
+    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = None
     """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -944,21 +908,19 @@ class TaskStatusNotificationParamsWorking(ConstantStruct, kw_only=True, tag_fiel
 
     status: Literal["working"] = "working"
     """State of the task."""
-    task_id: str = field(name="taskId")
+    task_id: str
     """Identifier of the task."""
-    created_at: str = field(name="createdAt")
+    created_at: str
     """Creation time of the task, in ISO 8601."""
-    last_updated_at: str = field(name="lastUpdatedAt")
+    last_updated_at: str
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
     meta: NotificationMetaObject | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
-    status_message: str | None = field(name="statusMessage", default=None)
+    status_message: str | None = None
     """Description of the task's state, for people."""
-    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(
-        name="pollIntervalMs", default=None
-    )
+    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = None
     """Time to wait between polls of the task, in milliseconds."""
 
 
@@ -975,14 +937,14 @@ TaskStatusNotificationParams: TypeAlias = (
 class TaskSubscriptionAcknowledgedNotifications(Struct, kw_only=True):
     """Tasks about which the server will send notifications on a subscription. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
 
-    task_ids: list[str] | None = field(name="taskIds", default=None)
+    task_ids: list[str] | None = None
     """Identifiers of the tasks whose changes will be announced."""
 
 
 class TaskSubscriptionNotifications(Struct, kw_only=True):
     """Tasks about which the client wants notifications on a subscription. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
 
-    task_ids: list[str] | None = field(name="taskIds", default=None)
+    task_ids: list[str] | None = None
     """Identifiers of the tasks whose changes to announce."""
 
 
@@ -1012,7 +974,7 @@ class TextResourceContents(Struct, kw_only=True):
 
     uri: str
     """URI of the resource."""
-    mime_type: str | None = field(name="mimeType", default=None)
+    mime_type: str | None = None
     """Media type of the content, such as `text/plain`."""
     meta: MetaObject | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
@@ -1038,9 +1000,9 @@ class TitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
     """Label of the field in the form."""
     description: str | None = None
     """Purpose of the field, shown with it."""
-    min_items: int | None = field(name="minItems", default=None)
+    min_items: int | None = None
     """Smallest number of choices allowed."""
-    max_items: int | None = field(name="maxItems", default=None)
+    max_items: int | None = None
     """Largest number of choices allowed."""
     items: TitledMultiSelectEnumSchemaItems
     """Schema of the values to choose from."""
@@ -1051,7 +1013,7 @@ class TitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
 class TitledMultiSelectEnumSchemaItems(Struct, kw_only=True):
     """Schema of the values to choose from. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
 
-    any_of: list[TitledMultiSelectEnumSchemaItemsAnyOfItem] = field(name="anyOf")
+    any_of: list[TitledMultiSelectEnumSchemaItemsAnyOfItem]
     """Choices, each with its label."""
 
 
@@ -1073,7 +1035,7 @@ class TitledSingleSelectEnumSchema(ConstantStruct, kw_only=True):
     """Label of the field in the form."""
     description: str | None = None
     """Purpose of the field, shown with it."""
-    one_of: list[TitledSingleSelectEnumSchemaOneOfItem] = field(name="oneOf")
+    one_of: list[TitledSingleSelectEnumSchemaOneOfItem]
     """Choices, each with its label."""
     default: str | None = None
     """Initial value of the field."""
@@ -1099,9 +1061,9 @@ class Tool(Struct, kw_only=True):
     """Pictures for user interfaces, in various sizes and formats."""
     description: str | None = None
     """Description of the tool, for the model."""
-    input_schema: ToolInputSchema = field(name="inputSchema")
+    input_schema: ToolInputSchema
     """JSON Schema of the tool's arguments."""
-    output_schema: ToolOutputSchema | None = field(name="outputSchema", default=None)
+    output_schema: ToolOutputSchema | None = None
     """JSON Schema of the tool's structured output."""
     annotations: ToolAnnotations | None = None
     """Hints about how the tool behaves."""
@@ -1114,13 +1076,13 @@ class ToolAnnotations(Struct, kw_only=True):
 
     title: str | None = None
     """Name to show to people."""
-    read_only_hint: bool | None = field(name="readOnlyHint", default=None)
+    read_only_hint: bool | None = None
     """True if the tool changes nothing; false when absent."""
-    destructive_hint: bool | None = field(name="destructiveHint", default=None)
+    destructive_hint: bool | None = None
     """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
-    idempotent_hint: bool | None = field(name="idempotentHint", default=None)
+    idempotent_hint: bool | None = None
     """True if a repeated call with equal arguments changes nothing more; false when absent."""
-    open_world_hint: bool | None = field(name="openWorldHint", default=None)
+    open_world_hint: bool | None = None
     """True if the tool interacts with external systems, as a web search does; true when absent."""
 
 
@@ -1144,13 +1106,13 @@ class ToolResultContent(ConstantStruct, kw_only=True, tag_field="type", tag="too
 
     type: Literal["tool_result"] = "tool_result"
     """Constant that identifies the kind of object."""
-    tool_use_id: str = field(name="toolUseId")
+    tool_use_id: str
     """Identifier of the tool call that this answers."""
     content: list[ContentBlock]
     """Output of the tool, or a description of its error."""
-    structured_content: Any = field(name="structuredContent", default=None)
+    structured_content: Any = None
     """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
-    is_error: bool = field(name="isError", default=False)
+    is_error: bool = False
     """True if the tool failed; false when absent."""
     meta: MetaObject | None = field(name="_meta", default=None)
     """Additional data about the result, which the client should keep in later requests to help caching."""
@@ -1184,9 +1146,9 @@ class UntitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
     """Label of the field in the form."""
     description: str | None = None
     """Purpose of the field, shown with it."""
-    min_items: int | None = field(name="minItems", default=None)
+    min_items: int | None = None
     """Smallest number of choices allowed."""
-    max_items: int | None = field(name="maxItems", default=None)
+    max_items: int | None = None
     """Largest number of choices allowed."""
     items: UntitledMultiSelectEnumSchemaItems
     """Schema of the values to choose from."""
@@ -1263,16 +1225,16 @@ class UpdateTaskRequest(ConstantStruct, kw_only=True, tag_field="method", tag="t
 class UpdateTaskRequestParams(Struct, kw_only=True):
     """Parameters of the message. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
 
-    task_id: str = field(name="taskId")
+    task_id: str
     """Identifier of the task that waits for input."""
-    input_responses: InputResponses = field(name="inputResponses")
+    input_responses: InputResponses
     """Answers to the requests for input, by identifier of the request."""
 
 
 class UpdateTaskResult(ConstantStruct, kw_only=True):
     """Server acknowledges the input for a task. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
 
-    result_type: Literal["complete"] = constant("complete", name="resultType")
+    result_type: Literal["complete"] = constant("complete")
     """Kind of result, always `complete`."""
     meta: ResultMetaObject | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
@@ -1283,19 +1245,17 @@ class WorkingTask(ConstantStruct, kw_only=True, tag_field="status", tag="working
 
     status: Literal["working"] = "working"
     """State of the task, always `working`."""
-    task_id: str = field(name="taskId")
+    task_id: str
     """Identifier of the task."""
-    created_at: str = field(name="createdAt")
+    created_at: str
     """Creation time of the task, in ISO 8601."""
-    last_updated_at: str = field(name="lastUpdatedAt")
+    last_updated_at: str
     """Time of the latest change to the task, in ISO 8601."""
-    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None
     """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-    status_message: str | None = field(name="statusMessage", default=None)
+    status_message: str | None = None
     """Description of the task's state, for people."""
-    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(
-        name="pollIntervalMs", default=None
-    )
+    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = None
     """Time to wait between polls of the task, in milliseconds."""
 
 

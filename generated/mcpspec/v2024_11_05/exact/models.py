@@ -34,7 +34,7 @@ if TYPE_CHECKING or is_needed("BlobResourceContents"):
         """Contents of a binary resource, as base64."""
 
         uri: str
-        mime_type: TypingAnnotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        mime_type: str | MISSING = MISSING
         blob: str
 
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING or is_needed("ClientCapabilitiesRoots"):
     class ClientCapabilitiesRoots(Model):
         """ClientCapabilitiesRoots"""
 
-        list_changed: TypingAnnotated[bool | MISSING, Field(alias="listChanged")] = MISSING
+        list_changed: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("ClientCapabilities", "ClientCapabilitiesRoots"):
@@ -72,7 +72,7 @@ if TYPE_CHECKING or is_needed("CompleteResultCompletion"):
 
         values: list[str]
         total: int | MISSING = MISSING
-        has_more: TypingAnnotated[bool | MISSING, Field(alias="hasMore")] = MISSING
+        has_more: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("CompleteResult", "CompleteResultCompletion"):
@@ -186,18 +186,15 @@ if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
         """Preferences of the server for a model, for the client to consider when it picks one."""
 
         hints: list[ModelHint] | MISSING = MISSING
-        cost_priority: TypingAnnotated[
-            TypingAnnotated[float, Field(ge=0, le=1)] | TypingAnnotated[int, Field(ge=0, le=1)] | MISSING,
-            Field(alias="costPriority"),
-        ] = MISSING
-        speed_priority: TypingAnnotated[
-            TypingAnnotated[float, Field(ge=0, le=1)] | TypingAnnotated[int, Field(ge=0, le=1)] | MISSING,
-            Field(alias="speedPriority"),
-        ] = MISSING
-        intelligence_priority: TypingAnnotated[
-            TypingAnnotated[float, Field(ge=0, le=1)] | TypingAnnotated[int, Field(ge=0, le=1)] | MISSING,
-            Field(alias="intelligencePriority"),
-        ] = MISSING
+        cost_priority: TypingAnnotated[float, Field(ge=0, le=1)] | TypingAnnotated[int, Field(ge=0, le=1)] | MISSING = (
+            MISSING
+        )
+        speed_priority: (
+            TypingAnnotated[float, Field(ge=0, le=1)] | TypingAnnotated[int, Field(ge=0, le=1)] | MISSING
+        ) = MISSING
+        intelligence_priority: (
+            TypingAnnotated[float, Field(ge=0, le=1)] | TypingAnnotated[int, Field(ge=0, le=1)] | MISSING
+        ) = MISSING
 
 
 if TYPE_CHECKING or is_needed("NotificationParams"):
@@ -240,7 +237,7 @@ if TYPE_CHECKING or is_needed("PaginatedResult"):
         """Base of results that hold one page of a list."""
 
         meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        next_cursor: TypingAnnotated[str | MISSING, Field(alias="nextCursor")] = MISSING
+        next_cursor: str | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("ProgressToken"):
@@ -254,7 +251,7 @@ if TYPE_CHECKING or is_needed("ProgressNotificationParams", "ProgressToken"):
         """Progress made so far on a request."""
 
         meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        progress_token: TypingAnnotated[ProgressToken, Field(alias="progressToken")]
+        progress_token: ProgressToken
         progress: float | int
         total: float | int | MISSING = MISSING
 
@@ -295,7 +292,7 @@ if TYPE_CHECKING or is_needed("ListPromptsResult", "Prompt"):
         """Server returns one page of its prompts."""
 
         meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        next_cursor: TypingAnnotated[str | MISSING, Field(alias="nextCursor")] = MISSING
+        next_cursor: str | MISSING = MISSING
         prompts: list[Prompt]
 
 
@@ -337,7 +334,7 @@ if TYPE_CHECKING or is_needed("CancelledNotificationParams", "RequestId"):
         """Request to cancel, and the reason."""
 
         meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        request_id: TypingAnnotated[RequestId, Field(alias="requestId")]
+        request_id: RequestId
         reason: str | MISSING = MISSING
 
 
@@ -366,7 +363,7 @@ if TYPE_CHECKING or is_needed("RequestParamsMeta", "ProgressToken"):
     class RequestParamsMeta(Model):
         """Additional data about the message or object."""
 
-        progress_token: TypingAnnotated[ProgressToken | MISSING, Field(alias="progressToken")] = MISSING
+        progress_token: ProgressToken | MISSING = MISSING
         """Token that ties progress notifications to the request."""
 
 
@@ -418,9 +415,9 @@ if TYPE_CHECKING or is_needed("InitializeRequestParams", "ClientCapabilities", "
         """Protocol version, capabilities and identity of the client."""
 
         meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-        protocol_version: TypingAnnotated[str, Field(alias="protocolVersion")]
+        protocol_version: str
         capabilities: ClientCapabilities
-        client_info: TypingAnnotated[Implementation, Field(alias="clientInfo")]
+        client_info: Implementation
 
 
 if TYPE_CHECKING or is_needed("InitializeRequest", "InitializeRequestParams", "RequestId"):
@@ -614,7 +611,7 @@ if TYPE_CHECKING or is_needed("ResourceContents"):
         """Base of the contents of a resource."""
 
         uri: str
-        mime_type: TypingAnnotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        mime_type: str | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("ResourceListChangedNotificationParams"):
@@ -754,7 +751,7 @@ if TYPE_CHECKING or is_needed("ImageContent", "Annotations"):
         type: Literal["image"] = constant("image")
         annotations: Annotations | MISSING = MISSING
         data: str
-        mime_type: TypingAnnotated[str, Field(alias="mimeType")]
+        mime_type: str
 
 
 if TYPE_CHECKING or is_needed("Resource", "Annotations"):
@@ -766,7 +763,7 @@ if TYPE_CHECKING or is_needed("Resource", "Annotations"):
         uri: str
         name: str
         description: str | MISSING = MISSING
-        mime_type: TypingAnnotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        mime_type: str | MISSING = MISSING
         size: int | MISSING = MISSING
 
 
@@ -776,7 +773,7 @@ if TYPE_CHECKING or is_needed("ListResourcesResult", "Resource"):
         """Server returns one page of its resources."""
 
         meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        next_cursor: TypingAnnotated[str | MISSING, Field(alias="nextCursor")] = MISSING
+        next_cursor: str | MISSING = MISSING
         resources: list[Resource]
 
 
@@ -786,10 +783,10 @@ if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations"):
         """Family of resources whose URIs follow a template."""
 
         annotations: Annotations | MISSING = MISSING
-        uri_template: TypingAnnotated[str, Field(alias="uriTemplate")]
+        uri_template: str
         name: str
         description: str | MISSING = MISSING
-        mime_type: TypingAnnotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        mime_type: str | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("ListResourceTemplatesResult", "ResourceTemplate"):
@@ -798,8 +795,8 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesResult", "ResourceTemplate")
         """Server returns one page of its resource templates."""
 
         meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        next_cursor: TypingAnnotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-        resource_templates: TypingAnnotated[list[ResourceTemplate], Field(alias="resourceTemplates")]
+        next_cursor: str | MISSING = MISSING
+        resource_templates: list[ResourceTemplate]
 
 
 if TYPE_CHECKING or is_needed("Root"):
@@ -858,7 +855,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesPrompts"):
     class ServerCapabilitiesPrompts(Model):
         """ServerCapabilitiesPrompts"""
 
-        list_changed: TypingAnnotated[bool | MISSING, Field(alias="listChanged")] = MISSING
+        list_changed: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("ServerCapabilitiesResources"):
@@ -867,7 +864,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesResources"):
         """ServerCapabilitiesResources"""
 
         subscribe: bool | MISSING = MISSING
-        list_changed: TypingAnnotated[bool | MISSING, Field(alias="listChanged")] = MISSING
+        list_changed: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("ServerCapabilitiesTools"):
@@ -875,7 +872,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesTools"):
     class ServerCapabilitiesTools(Model):
         """ServerCapabilitiesTools"""
 
-        list_changed: TypingAnnotated[bool | MISSING, Field(alias="listChanged")] = MISSING
+        list_changed: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed(
@@ -898,9 +895,9 @@ if TYPE_CHECKING or is_needed("InitializeResult", "Implementation", "ServerCapab
         """Server accepts a session, stating its protocol version and capabilities."""
 
         meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        protocol_version: TypingAnnotated[str, Field(alias="protocolVersion")]
+        protocol_version: str
         capabilities: ServerCapabilities
-        server_info: TypingAnnotated[Implementation, Field(alias="serverInfo")]
+        server_info: Implementation
         instructions: str | MISSING = MISSING
 
 
@@ -963,7 +960,7 @@ if TYPE_CHECKING or is_needed("CreateMessageResult", "ImageContent", "Role", "Te
         role: Role
         content: TextContent | ImageContent
         model: str
-        stop_reason: TypingAnnotated[str | MISSING, Field(alias="stopReason")] = MISSING
+        stop_reason: str | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("ClientResult", "CreateMessageResult", "ListRootsResult", "Result"):
@@ -989,14 +986,12 @@ if TYPE_CHECKING or is_needed("CreateMessageRequestParams", "ModelPreferences", 
 
         meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         messages: list[SamplingMessage]
-        model_preferences: TypingAnnotated[ModelPreferences | MISSING, Field(alias="modelPreferences")] = MISSING
-        system_prompt: TypingAnnotated[str | MISSING, Field(alias="systemPrompt")] = MISSING
-        include_context: TypingAnnotated[
-            Literal["allServers", "none", "thisServer"] | MISSING, Field(alias="includeContext")
-        ] = MISSING
+        model_preferences: ModelPreferences | MISSING = MISSING
+        system_prompt: str | MISSING = MISSING
+        include_context: Literal["allServers", "none", "thisServer"] | MISSING = MISSING
         temperature: float | int | MISSING = MISSING
-        max_tokens: TypingAnnotated[int, Field(alias="maxTokens")]
-        stop_sequences: TypingAnnotated[list[str] | MISSING, Field(alias="stopSequences")] = MISSING
+        max_tokens: int
+        stop_sequences: list[str] | MISSING = MISSING
         metadata: dict[str, Any] | MISSING = MISSING
 
 
@@ -1024,7 +1019,7 @@ if TYPE_CHECKING or is_needed("TextResourceContents"):
         """Contents of a resource, as text."""
 
         uri: str
-        mime_type: TypingAnnotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        mime_type: str | MISSING = MISSING
         text: str
 
 
@@ -1051,7 +1046,7 @@ if TYPE_CHECKING or is_needed("CallToolResult", "EmbeddedResource", "ImageConten
 
         meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
         content: list[TextContent | ImageContent | EmbeddedResource]
-        is_error: TypingAnnotated[bool | MISSING, Field(alias="isError")] = MISSING
+        is_error: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("PromptMessage", "EmbeddedResource", "ImageContent", "Role", "TextContent"):
@@ -1102,7 +1097,7 @@ if TYPE_CHECKING or is_needed("Tool", "ToolInputSchema"):
 
         name: str
         description: str | MISSING = MISSING
-        input_schema: TypingAnnotated[ToolInputSchema, Field(alias="inputSchema")]
+        input_schema: ToolInputSchema
 
 
 if TYPE_CHECKING or is_needed("ListToolsResult", "Tool"):
@@ -1111,7 +1106,7 @@ if TYPE_CHECKING or is_needed("ListToolsResult", "Tool"):
         """Server returns one page of its tools."""
 
         meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        next_cursor: TypingAnnotated[str | MISSING, Field(alias="nextCursor")] = MISSING
+        next_cursor: str | MISSING = MISSING
         tools: list[Tool]
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING or is_needed("BlobResourceContents"):
         """Contents of a binary resource, as base64."""
 
         uri: str
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        mime_type: str | MISSING = MISSING
         blob: str
 
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING or is_needed("ClientCapabilitiesRoots"):
     class ClientCapabilitiesRoots(Model):
         """ClientCapabilitiesRoots"""
 
-        list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
+        list_changed: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("ClientCapabilities", "ClientCapabilitiesRoots"):
@@ -71,7 +71,7 @@ if TYPE_CHECKING or is_needed("CompleteResultCompletion"):
 
         values: list[str]
         total: int | MISSING = MISSING
-        has_more: Annotated[bool | MISSING, Field(alias="hasMore")] = MISSING
+        has_more: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("CompleteResult", "CompleteResultCompletion"):
@@ -185,18 +185,11 @@ if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
         """Preferences of the server for a model, for the client to consider when it picks one."""
 
         hints: list[ModelHint] | MISSING = MISSING
-        cost_priority: Annotated[
-            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING,
-            Field(alias="costPriority"),
-        ] = MISSING
-        speed_priority: Annotated[
-            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING,
-            Field(alias="speedPriority"),
-        ] = MISSING
-        intelligence_priority: Annotated[
-            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING,
-            Field(alias="intelligencePriority"),
-        ] = MISSING
+        cost_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING = MISSING
+        speed_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING = MISSING
+        intelligence_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING = (
+            MISSING
+        )
 
 
 if TYPE_CHECKING or is_needed("NotificationParams"):
@@ -239,7 +232,7 @@ if TYPE_CHECKING or is_needed("PaginatedResult"):
         """Base of results that hold one page of a list."""
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
+        next_cursor: str | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("ProgressToken"):
@@ -253,7 +246,7 @@ if TYPE_CHECKING or is_needed("ProgressNotificationParams", "ProgressToken"):
         """Progress made so far on a request."""
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        progress_token: Annotated[ProgressToken, Field(alias="progressToken")]
+        progress_token: ProgressToken
         progress: float | int
         total: float | int | MISSING = MISSING
         message: str | MISSING = MISSING
@@ -295,7 +288,7 @@ if TYPE_CHECKING or is_needed("ListPromptsResult", "Prompt"):
         """Server returns one page of its prompts."""
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
+        next_cursor: str | MISSING = MISSING
         prompts: list[Prompt]
 
 
@@ -337,7 +330,7 @@ if TYPE_CHECKING or is_needed("CancelledNotificationParams", "RequestId"):
         """Request to cancel, and the reason."""
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        request_id: Annotated[RequestId, Field(alias="requestId")]
+        request_id: RequestId
         reason: str | MISSING = MISSING
 
 
@@ -366,7 +359,7 @@ if TYPE_CHECKING or is_needed("RequestParamsMeta", "ProgressToken"):
     class RequestParamsMeta(Model):
         """Additional data about the message or object."""
 
-        progress_token: Annotated[ProgressToken | MISSING, Field(alias="progressToken")] = MISSING
+        progress_token: ProgressToken | MISSING = MISSING
         """Token that ties progress notifications to the request."""
 
 
@@ -418,9 +411,9 @@ if TYPE_CHECKING or is_needed("InitializeRequestParams", "ClientCapabilities", "
         """Protocol version, capabilities and identity of the client."""
 
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-        protocol_version: Annotated[str, Field(alias="protocolVersion")]
+        protocol_version: str
         capabilities: ClientCapabilities
-        client_info: Annotated[Implementation, Field(alias="clientInfo")]
+        client_info: Implementation
 
 
 if TYPE_CHECKING or is_needed("InitializeRequest", "InitializeRequestParams", "RequestId"):
@@ -625,7 +618,7 @@ if TYPE_CHECKING or is_needed("ResourceContents"):
         """Base of the contents of a resource."""
 
         uri: str
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        mime_type: str | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("ResourceListChangedNotificationParams"):
@@ -778,7 +771,7 @@ if TYPE_CHECKING or is_needed("AudioContent", "Annotations"):
 
         type: Literal["audio"] = constant("audio")
         data: str
-        mime_type: Annotated[str, Field(alias="mimeType")]
+        mime_type: str
         annotations: Annotations | MISSING = MISSING
 
 
@@ -789,7 +782,7 @@ if TYPE_CHECKING or is_needed("ImageContent", "Annotations"):
 
         type: Literal["image"] = constant("image")
         data: str
-        mime_type: Annotated[str, Field(alias="mimeType")]
+        mime_type: str
         annotations: Annotations | MISSING = MISSING
 
 
@@ -801,7 +794,7 @@ if TYPE_CHECKING or is_needed("Resource", "Annotations"):
         uri: str
         name: str
         description: str | MISSING = MISSING
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        mime_type: str | MISSING = MISSING
         annotations: Annotations | MISSING = MISSING
         size: int | MISSING = MISSING
 
@@ -812,7 +805,7 @@ if TYPE_CHECKING or is_needed("ListResourcesResult", "Resource"):
         """Server returns one page of its resources."""
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
+        next_cursor: str | MISSING = MISSING
         resources: list[Resource]
 
 
@@ -821,10 +814,10 @@ if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations"):
     class ResourceTemplate(Model):
         """Family of resources whose URIs follow a template."""
 
-        uri_template: Annotated[str, Field(alias="uriTemplate")]
+        uri_template: str
         name: str
         description: str | MISSING = MISSING
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        mime_type: str | MISSING = MISSING
         annotations: Annotations | MISSING = MISSING
 
 
@@ -834,8 +827,8 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesResult", "ResourceTemplate")
         """Server returns one page of its resource templates."""
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-        resource_templates: Annotated[list[ResourceTemplate], Field(alias="resourceTemplates")]
+        next_cursor: str | MISSING = MISSING
+        resource_templates: list[ResourceTemplate]
 
 
 if TYPE_CHECKING or is_needed("Root"):
@@ -894,7 +887,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesPrompts"):
     class ServerCapabilitiesPrompts(Model):
         """ServerCapabilitiesPrompts"""
 
-        list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
+        list_changed: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("ServerCapabilitiesResources"):
@@ -903,7 +896,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesResources"):
         """ServerCapabilitiesResources"""
 
         subscribe: bool | MISSING = MISSING
-        list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
+        list_changed: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("ServerCapabilitiesTools"):
@@ -911,7 +904,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesTools"):
     class ServerCapabilitiesTools(Model):
         """ServerCapabilitiesTools"""
 
-        list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
+        list_changed: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed(
@@ -935,9 +928,9 @@ if TYPE_CHECKING or is_needed("InitializeResult", "Implementation", "ServerCapab
         """Server accepts a session, stating its protocol version and capabilities."""
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        protocol_version: Annotated[str, Field(alias="protocolVersion")]
+        protocol_version: str
         capabilities: ServerCapabilities
-        server_info: Annotated[Implementation, Field(alias="serverInfo")]
+        server_info: Implementation
         instructions: str | MISSING = MISSING
 
 
@@ -1000,7 +993,7 @@ if TYPE_CHECKING or is_needed("CreateMessageResult", "AudioContent", "ImageConte
         role: Role
         content: TextContent | ImageContent | AudioContent
         model: str
-        stop_reason: Annotated[str | MISSING, Field(alias="stopReason")] = MISSING
+        stop_reason: str | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("ClientResult", "CreateMessageResult", "ListRootsResult", "Result"):
@@ -1026,14 +1019,12 @@ if TYPE_CHECKING or is_needed("CreateMessageRequestParams", "ModelPreferences", 
 
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         messages: list[SamplingMessage]
-        model_preferences: Annotated[ModelPreferences | MISSING, Field(alias="modelPreferences")] = MISSING
-        system_prompt: Annotated[str | MISSING, Field(alias="systemPrompt")] = MISSING
-        include_context: Annotated[
-            Literal["allServers", "none", "thisServer"] | MISSING, Field(alias="includeContext")
-        ] = MISSING
+        model_preferences: ModelPreferences | MISSING = MISSING
+        system_prompt: str | MISSING = MISSING
+        include_context: Literal["allServers", "none", "thisServer"] | MISSING = MISSING
         temperature: float | int | MISSING = MISSING
-        max_tokens: Annotated[int, Field(alias="maxTokens")]
-        stop_sequences: Annotated[list[str] | MISSING, Field(alias="stopSequences")] = MISSING
+        max_tokens: int
+        stop_sequences: list[str] | MISSING = MISSING
         metadata: dict[str, Any] | MISSING = MISSING
 
 
@@ -1061,7 +1052,7 @@ if TYPE_CHECKING or is_needed("TextResourceContents"):
         """Contents of a resource, as text."""
 
         uri: str
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        mime_type: str | MISSING = MISSING
         text: str
 
 
@@ -1088,7 +1079,7 @@ if TYPE_CHECKING or is_needed("CallToolResult", "AudioContent", "EmbeddedResourc
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
         content: list[TextContent | ImageContent | AudioContent | EmbeddedResource]
-        is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
+        is_error: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed(
@@ -1127,10 +1118,10 @@ if TYPE_CHECKING or is_needed("ToolAnnotations"):
         """Hints about how a tool behaves, not to be relied on from an untrusted server."""
 
         title: str | MISSING = MISSING
-        read_only_hint: Annotated[bool | MISSING, Field(alias="readOnlyHint")] = MISSING
-        destructive_hint: Annotated[bool | MISSING, Field(alias="destructiveHint")] = MISSING
-        idempotent_hint: Annotated[bool | MISSING, Field(alias="idempotentHint")] = MISSING
-        open_world_hint: Annotated[bool | MISSING, Field(alias="openWorldHint")] = MISSING
+        read_only_hint: bool | MISSING = MISSING
+        destructive_hint: bool | MISSING = MISSING
+        idempotent_hint: bool | MISSING = MISSING
+        open_world_hint: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("ToolInputSchema"):
@@ -1153,7 +1144,7 @@ if TYPE_CHECKING or is_needed("Tool", "ToolAnnotations", "ToolInputSchema"):
 
         name: str
         description: str | MISSING = MISSING
-        input_schema: Annotated[ToolInputSchema, Field(alias="inputSchema")]
+        input_schema: ToolInputSchema
         annotations: ToolAnnotations | MISSING = MISSING
 
 
@@ -1163,7 +1154,7 @@ if TYPE_CHECKING or is_needed("ListToolsResult", "Tool"):
         """Server returns one page of its tools."""
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
+        next_cursor: str | MISSING = MISSING
         tools: list[Tool]
 
 

@@ -37,7 +37,7 @@ class AudioContent(Struct, kw_only=True, tag_field="type", tag="audio"):
 
     type: ClassVar[Literal["audio"]] = "audio"
     data: str
-    mime_type: str = field(name="mimeType")
+    mime_type: str
     annotations: Annotations | UnsetType = UNSET
 
 
@@ -45,7 +45,7 @@ class BlobResourceContents(Struct, kw_only=True):
     """Contents of a binary resource, as base64."""
 
     uri: str
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | UnsetType = UNSET
     blob: str
 
 
@@ -71,7 +71,7 @@ class CallToolResult(Struct, kw_only=True):
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     content: list[TextContent | ImageContent | AudioContent | EmbeddedResource]
-    is_error: bool | UnsetType = field(name="isError", default=UNSET)
+    is_error: bool | UnsetType = UNSET
 
 
 class CancelledNotification(ConstantStruct, kw_only=True, tag_field="method", tag="notifications/cancelled"):
@@ -86,7 +86,7 @@ class CancelledNotificationParams(Struct, kw_only=True):
     """Request to cancel, and the reason."""
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    request_id: RequestId = field(name="requestId")
+    request_id: RequestId
     reason: str | UnsetType = UNSET
 
 
@@ -101,7 +101,7 @@ class ClientCapabilities(Struct, kw_only=True):
 class ClientCapabilitiesRoots(Struct, kw_only=True):
     """ClientCapabilitiesRoots"""
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | UnsetType = UNSET
 
 
 class CompleteRequest(ConstantStruct, kw_only=True, tag_field="method", tag="completion/complete"):
@@ -140,7 +140,7 @@ class CompleteResultCompletion(Struct, kw_only=True):
 
     values: list[str]
     total: int | UnsetType = UNSET
-    has_more: bool | UnsetType = field(name="hasMore", default=UNSET)
+    has_more: bool | UnsetType = UNSET
 
 
 class CreateMessageRequest(ConstantStruct, kw_only=True, tag_field="method", tag="sampling/createMessage"):
@@ -157,14 +157,12 @@ class CreateMessageRequestParams(Struct, kw_only=True):
 
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     messages: list[SamplingMessage]
-    model_preferences: ModelPreferences | UnsetType = field(name="modelPreferences", default=UNSET)
-    system_prompt: str | UnsetType = field(name="systemPrompt", default=UNSET)
-    include_context: Literal["allServers", "none", "thisServer"] | UnsetType = field(
-        name="includeContext", default=UNSET
-    )
+    model_preferences: ModelPreferences | UnsetType = UNSET
+    system_prompt: str | UnsetType = UNSET
+    include_context: Literal["allServers", "none", "thisServer"] | UnsetType = UNSET
     temperature: float | int | UnsetType = UNSET
-    max_tokens: int = field(name="maxTokens")
-    stop_sequences: list[str] | UnsetType = field(name="stopSequences", default=UNSET)
+    max_tokens: int
+    stop_sequences: list[str] | UnsetType = UNSET
     metadata: dict[str, Any] | UnsetType = UNSET
 
 
@@ -175,7 +173,7 @@ class CreateMessageResult(Struct, kw_only=True):
     role: Role
     content: TextContent | ImageContent | AudioContent
     model: str
-    stop_reason: str | UnsetType = field(name="stopReason", default=UNSET)
+    stop_reason: str | UnsetType = UNSET
 
 
 Cursor: TypeAlias = str
@@ -220,7 +218,7 @@ class ImageContent(Struct, kw_only=True, tag_field="type", tag="image"):
 
     type: ClassVar[Literal["image"]] = "image"
     data: str
-    mime_type: str = field(name="mimeType")
+    mime_type: str
     annotations: Annotations | UnsetType = UNSET
 
 
@@ -244,18 +242,18 @@ class InitializeRequestParams(Struct, kw_only=True):
     """Protocol version, capabilities and identity of the client."""
 
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
-    protocol_version: str = field(name="protocolVersion")
+    protocol_version: str
     capabilities: ClientCapabilities
-    client_info: Implementation = field(name="clientInfo")
+    client_info: Implementation
 
 
 class InitializeResult(Struct, kw_only=True):
     """Server accepts a session, stating its protocol version and capabilities."""
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    protocol_version: str = field(name="protocolVersion")
+    protocol_version: str
     capabilities: ServerCapabilities
-    server_info: Implementation = field(name="serverInfo")
+    server_info: Implementation
     instructions: str | UnsetType = UNSET
 
 
@@ -396,7 +394,7 @@ class ListPromptsResult(Struct, kw_only=True):
     """Server returns one page of its prompts."""
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | UnsetType = UNSET
     prompts: list[Prompt]
 
 
@@ -420,8 +418,8 @@ class ListResourceTemplatesResult(Struct, kw_only=True):
     """Server returns one page of its resource templates."""
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
-    resource_templates: list[ResourceTemplate] = field(name="resourceTemplates")
+    next_cursor: str | UnsetType = UNSET
+    resource_templates: list[ResourceTemplate]
 
 
 class ListResourcesRequest(ConstantStruct, kw_only=True, tag_field="method", tag="resources/list"):
@@ -444,7 +442,7 @@ class ListResourcesResult(Struct, kw_only=True):
     """Server returns one page of its resources."""
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | UnsetType = UNSET
     resources: list[Resource]
 
 
@@ -491,7 +489,7 @@ class ListToolsResult(Struct, kw_only=True):
     """Server returns one page of its tools."""
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | UnsetType = UNSET
     tools: list[Tool]
 
 
@@ -526,15 +524,9 @@ class ModelPreferences(Struct, kw_only=True):
     """Preferences of the server for a model, for the client to consider when it picks one."""
 
     hints: list[ModelHint] | UnsetType = UNSET
-    cost_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
-        name="costPriority", default=UNSET
-    )
-    speed_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
-        name="speedPriority", default=UNSET
-    )
-    intelligence_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
-        name="intelligencePriority", default=UNSET
-    )
+    cost_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = UNSET
+    speed_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = UNSET
+    intelligence_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = UNSET
 
 
 class Notification(Struct, kw_only=True):
@@ -568,7 +560,7 @@ class PaginatedResult(Struct, kw_only=True):
     """Base of results that hold one page of a list."""
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | UnsetType = UNSET
 
 
 class PingRequest(ConstantStruct, kw_only=True, tag_field="method", tag="ping"):
@@ -599,7 +591,7 @@ class ProgressNotificationParams(Struct, kw_only=True):
     """Progress made so far on a request."""
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    progress_token: ProgressToken = field(name="progressToken")
+    progress_token: ProgressToken
     progress: float | int
     total: float | int | UnsetType = UNSET
     message: str | UnsetType = UNSET
@@ -711,7 +703,7 @@ class Resource(Struct, kw_only=True):
     uri: str
     name: str
     description: str | UnsetType = UNSET
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | UnsetType = UNSET
     annotations: Annotations | UnsetType = UNSET
     size: int | UnsetType = UNSET
 
@@ -720,7 +712,7 @@ class ResourceContents(Struct, kw_only=True):
     """Base of the contents of a resource."""
 
     uri: str
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | UnsetType = UNSET
 
 
 class ResourceListChangedNotification(
@@ -750,10 +742,10 @@ class ResourceReference(Struct, kw_only=True, tag_field="type", tag="ref/resourc
 class ResourceTemplate(Struct, kw_only=True):
     """Family of resources whose URIs follow a template."""
 
-    uri_template: str = field(name="uriTemplate")
+    uri_template: str
     name: str
     description: str | UnsetType = UNSET
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | UnsetType = UNSET
     annotations: Annotations | UnsetType = UNSET
 
 
@@ -847,20 +839,20 @@ class ServerCapabilities(Struct, kw_only=True):
 class ServerCapabilitiesPrompts(Struct, kw_only=True):
     """ServerCapabilitiesPrompts"""
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | UnsetType = UNSET
 
 
 class ServerCapabilitiesResources(Struct, kw_only=True):
     """ServerCapabilitiesResources"""
 
     subscribe: bool | UnsetType = UNSET
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | UnsetType = UNSET
 
 
 class ServerCapabilitiesTools(Struct, kw_only=True):
     """ServerCapabilitiesTools"""
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | UnsetType = UNSET
 
 
 ServerRequest: TypeAlias = PingRequest | CreateMessageRequest | ListRootsRequest
@@ -944,7 +936,7 @@ class TextResourceContents(Struct, kw_only=True):
     """Contents of a resource, as text."""
 
     uri: str
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | UnsetType = UNSET
     text: str
 
 
@@ -961,7 +953,7 @@ class Tool(Struct, kw_only=True):
 
     name: str
     description: str | UnsetType = UNSET
-    input_schema: ToolInputSchema = field(name="inputSchema")
+    input_schema: ToolInputSchema
     annotations: ToolAnnotations | UnsetType = UNSET
 
 
@@ -969,10 +961,10 @@ class ToolAnnotations(Struct, kw_only=True):
     """Hints about how a tool behaves, not to be relied on from an untrusted server."""
 
     title: str | UnsetType = UNSET
-    read_only_hint: bool | UnsetType = field(name="readOnlyHint", default=UNSET)
-    destructive_hint: bool | UnsetType = field(name="destructiveHint", default=UNSET)
-    idempotent_hint: bool | UnsetType = field(name="idempotentHint", default=UNSET)
-    open_world_hint: bool | UnsetType = field(name="openWorldHint", default=UNSET)
+    read_only_hint: bool | UnsetType = UNSET
+    destructive_hint: bool | UnsetType = UNSET
+    idempotent_hint: bool | UnsetType = UNSET
+    open_world_hint: bool | UnsetType = UNSET
 
 
 class ToolInputSchema(OpenObject):

@@ -42,7 +42,7 @@ if TYPE_CHECKING or is_needed("BlobResourceContents"):
         """Contents of a binary resource, as base64."""
 
         uri: str
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        mime_type: str | MISSING = MISSING
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
         blob: str
 
@@ -63,7 +63,7 @@ if TYPE_CHECKING or is_needed("ClientCapabilitiesRoots"):
     class ClientCapabilitiesRoots(Model):
         """ClientCapabilitiesRoots"""
 
-        list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
+        list_changed: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("ClientCapabilities", "ClientCapabilitiesRoots"):
@@ -101,7 +101,7 @@ if TYPE_CHECKING or is_needed("CompleteResultCompletion"):
 
         values: list[str]
         total: int | MISSING = MISSING
-        has_more: Annotated[bool | MISSING, Field(alias="hasMore")] = MISSING
+        has_more: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("CompleteResult", "CompleteResultCompletion"):
@@ -137,7 +137,7 @@ if TYPE_CHECKING or is_needed("EnumSchema"):
         title: str | MISSING = MISSING
         description: str | MISSING = MISSING
         enum: list[str]
-        enum_names: Annotated[list[str] | MISSING, Field(alias="enumNames")] = MISSING
+        enum_names: list[str] | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("Implementation"):
@@ -238,18 +238,11 @@ if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
         """Preferences of the server for a model, for the client to consider when it picks one."""
 
         hints: list[ModelHint] | MISSING = MISSING
-        cost_priority: Annotated[
-            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING,
-            Field(alias="costPriority"),
-        ] = MISSING
-        speed_priority: Annotated[
-            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING,
-            Field(alias="speedPriority"),
-        ] = MISSING
-        intelligence_priority: Annotated[
-            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING,
-            Field(alias="intelligencePriority"),
-        ] = MISSING
+        cost_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING = MISSING
+        speed_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING = MISSING
+        intelligence_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING = (
+            MISSING
+        )
 
 
 if TYPE_CHECKING or is_needed("NotificationParams"):
@@ -304,7 +297,7 @@ if TYPE_CHECKING or is_needed("PaginatedResult"):
         """Base of results that hold one page of a list."""
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
+        next_cursor: str | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("ProgressToken"):
@@ -318,7 +311,7 @@ if TYPE_CHECKING or is_needed("ProgressNotificationParams", "ProgressToken"):
         """Progress made so far on a request."""
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        progress_token: Annotated[ProgressToken, Field(alias="progressToken")]
+        progress_token: ProgressToken
         progress: float | int
         total: float | int | MISSING = MISSING
         message: str | MISSING = MISSING
@@ -363,7 +356,7 @@ if TYPE_CHECKING or is_needed("ListPromptsResult", "Prompt"):
         """Server returns one page of its prompts."""
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
+        next_cursor: str | MISSING = MISSING
         prompts: list[Prompt]
 
 
@@ -406,7 +399,7 @@ if TYPE_CHECKING or is_needed("CancelledNotificationParams", "RequestId"):
         """Request to cancel, and the reason."""
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        request_id: Annotated[RequestId, Field(alias="requestId")]
+        request_id: RequestId
         reason: str | MISSING = MISSING
 
 
@@ -435,7 +428,7 @@ if TYPE_CHECKING or is_needed("RequestParamsMeta", "ProgressToken"):
     class RequestParamsMeta(Model):
         """Additional data about the message or object, under namespaced keys."""
 
-        progress_token: Annotated[ProgressToken | MISSING, Field(alias="progressToken")] = MISSING
+        progress_token: ProgressToken | MISSING = MISSING
         """Token that ties progress notifications to the request."""
 
 
@@ -487,9 +480,9 @@ if TYPE_CHECKING or is_needed("InitializeRequestParams", "ClientCapabilities", "
         """Protocol version, capabilities and identity of the client."""
 
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-        protocol_version: Annotated[str, Field(alias="protocolVersion")]
+        protocol_version: str
         capabilities: ClientCapabilities
-        client_info: Annotated[Implementation, Field(alias="clientInfo")]
+        client_info: Implementation
 
 
 if TYPE_CHECKING or is_needed("InitializeRequest", "InitializeRequestParams", "RequestId"):
@@ -683,7 +676,7 @@ if TYPE_CHECKING or is_needed("ResourceContents"):
         """Base of the contents of a resource."""
 
         uri: str
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        mime_type: str | MISSING = MISSING
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
@@ -806,7 +799,7 @@ if TYPE_CHECKING or is_needed("Annotations", "Role"):
 
         audience: list[Role] | MISSING = MISSING
         priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING = MISSING
-        last_modified: Annotated[str | MISSING, Field(alias="lastModified")] = MISSING
+        last_modified: str | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("AudioContent", "Annotations"):
@@ -816,7 +809,7 @@ if TYPE_CHECKING or is_needed("AudioContent", "Annotations"):
 
         type: Literal["audio"] = constant("audio")
         data: str
-        mime_type: Annotated[str, Field(alias="mimeType")]
+        mime_type: str
         annotations: Annotations | MISSING = MISSING
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
@@ -828,7 +821,7 @@ if TYPE_CHECKING or is_needed("ImageContent", "Annotations"):
 
         type: Literal["image"] = constant("image")
         data: str
-        mime_type: Annotated[str, Field(alias="mimeType")]
+        mime_type: str
         annotations: Annotations | MISSING = MISSING
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
@@ -842,7 +835,7 @@ if TYPE_CHECKING or is_needed("Resource", "Annotations"):
         title: str | MISSING = MISSING
         uri: str
         description: str | MISSING = MISSING
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        mime_type: str | MISSING = MISSING
         annotations: Annotations | MISSING = MISSING
         size: int | MISSING = MISSING
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -854,7 +847,7 @@ if TYPE_CHECKING or is_needed("ListResourcesResult", "Resource"):
         """Server returns one page of its resources."""
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
+        next_cursor: str | MISSING = MISSING
         resources: list[Resource]
 
 
@@ -868,7 +861,7 @@ if TYPE_CHECKING or is_needed("ResourceLink", "Annotations"):
         title: str | MISSING = MISSING
         uri: str
         description: str | MISSING = MISSING
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        mime_type: str | MISSING = MISSING
         annotations: Annotations | MISSING = MISSING
         size: int | MISSING = MISSING
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -881,9 +874,9 @@ if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations"):
 
         name: str
         title: str | MISSING = MISSING
-        uri_template: Annotated[str, Field(alias="uriTemplate")]
+        uri_template: str
         description: str | MISSING = MISSING
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        mime_type: str | MISSING = MISSING
         annotations: Annotations | MISSING = MISSING
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
@@ -894,8 +887,8 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesResult", "ResourceTemplate")
         """Server returns one page of its resource templates."""
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-        resource_templates: Annotated[list[ResourceTemplate], Field(alias="resourceTemplates")]
+        next_cursor: str | MISSING = MISSING
+        resource_templates: list[ResourceTemplate]
 
 
 if TYPE_CHECKING or is_needed("Root"):
@@ -955,7 +948,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesPrompts"):
     class ServerCapabilitiesPrompts(Model):
         """ServerCapabilitiesPrompts"""
 
-        list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
+        list_changed: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("ServerCapabilitiesResources"):
@@ -964,7 +957,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesResources"):
         """ServerCapabilitiesResources"""
 
         subscribe: bool | MISSING = MISSING
-        list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
+        list_changed: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("ServerCapabilitiesTools"):
@@ -972,7 +965,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesTools"):
     class ServerCapabilitiesTools(Model):
         """ServerCapabilitiesTools"""
 
-        list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
+        list_changed: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed(
@@ -996,9 +989,9 @@ if TYPE_CHECKING or is_needed("InitializeResult", "Implementation", "ServerCapab
         """Server accepts a session, stating its protocol version and capabilities."""
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        protocol_version: Annotated[str, Field(alias="protocolVersion")]
+        protocol_version: str
         capabilities: ServerCapabilities
-        server_info: Annotated[Implementation, Field(alias="serverInfo")]
+        server_info: Implementation
         instructions: str | MISSING = MISSING
 
 
@@ -1030,8 +1023,8 @@ if TYPE_CHECKING or is_needed("StringSchema"):
         type: Literal["string"] = constant("string")
         title: str | MISSING = MISSING
         description: str | MISSING = MISSING
-        min_length: Annotated[int | MISSING, Field(alias="minLength")] = MISSING
-        max_length: Annotated[int | MISSING, Field(alias="maxLength")] = MISSING
+        min_length: int | MISSING = MISSING
+        max_length: int | MISSING = MISSING
         format: Literal["date", "date-time", "email", "uri"] | MISSING = MISSING
 
 
@@ -1064,7 +1057,7 @@ if TYPE_CHECKING or is_needed("ElicitRequestParams", "ElicitRequestParamsRequest
 
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         message: str
-        requested_schema: Annotated[ElicitRequestParamsRequestedSchema, Field(alias="requestedSchema")]
+        requested_schema: ElicitRequestParamsRequestedSchema
 
 
 if TYPE_CHECKING or is_needed("ElicitRequest", "ElicitRequestParams", "RequestId"):
@@ -1118,7 +1111,7 @@ if TYPE_CHECKING or is_needed("CreateMessageResult", "AudioContent", "ImageConte
         role: Role
         content: TextContent | ImageContent | AudioContent
         model: str
-        stop_reason: Annotated[str | MISSING, Field(alias="stopReason")] = MISSING
+        stop_reason: str | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("ClientResult", "CreateMessageResult", "ElicitResult", "ListRootsResult", "Result"):
@@ -1144,14 +1137,12 @@ if TYPE_CHECKING or is_needed("CreateMessageRequestParams", "ModelPreferences", 
 
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         messages: list[SamplingMessage]
-        model_preferences: Annotated[ModelPreferences | MISSING, Field(alias="modelPreferences")] = MISSING
-        system_prompt: Annotated[str | MISSING, Field(alias="systemPrompt")] = MISSING
-        include_context: Annotated[
-            Literal["allServers", "none", "thisServer"] | MISSING, Field(alias="includeContext")
-        ] = MISSING
+        model_preferences: ModelPreferences | MISSING = MISSING
+        system_prompt: str | MISSING = MISSING
+        include_context: Literal["allServers", "none", "thisServer"] | MISSING = MISSING
         temperature: float | int | MISSING = MISSING
-        max_tokens: Annotated[int, Field(alias="maxTokens")]
-        stop_sequences: Annotated[list[str] | MISSING, Field(alias="stopSequences")] = MISSING
+        max_tokens: int
+        stop_sequences: list[str] | MISSING = MISSING
         metadata: dict[str, Any] | MISSING = MISSING
 
 
@@ -1181,7 +1172,7 @@ if TYPE_CHECKING or is_needed("TextResourceContents"):
         """Contents of a resource, as text."""
 
         uri: str
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        mime_type: str | MISSING = MISSING
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
         text: str
 
@@ -1219,8 +1210,8 @@ if TYPE_CHECKING or is_needed("CallToolResult", "ContentBlock"):
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
         content: list[ContentBlock]
-        structured_content: Annotated[dict[str, Any] | MISSING, Field(alias="structuredContent")] = MISSING
-        is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
+        structured_content: dict[str, Any] | MISSING = MISSING
+        is_error: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("PromptMessage", "ContentBlock", "Role"):
@@ -1257,10 +1248,10 @@ if TYPE_CHECKING or is_needed("ToolAnnotations"):
         """Hints about how a tool behaves, not to be relied on from an untrusted server."""
 
         title: str | MISSING = MISSING
-        read_only_hint: Annotated[bool | MISSING, Field(alias="readOnlyHint")] = MISSING
-        destructive_hint: Annotated[bool | MISSING, Field(alias="destructiveHint")] = MISSING
-        idempotent_hint: Annotated[bool | MISSING, Field(alias="idempotentHint")] = MISSING
-        open_world_hint: Annotated[bool | MISSING, Field(alias="openWorldHint")] = MISSING
+        read_only_hint: bool | MISSING = MISSING
+        destructive_hint: bool | MISSING = MISSING
+        idempotent_hint: bool | MISSING = MISSING
+        open_world_hint: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("ToolInputSchema"):
@@ -1339,8 +1330,8 @@ if TYPE_CHECKING or is_needed("Tool", "ToolAnnotations", "ToolInputSchema", "Too
         name: str
         title: str | MISSING = MISSING
         description: str | MISSING = MISSING
-        input_schema: Annotated[ToolInputSchema, Field(alias="inputSchema")]
-        output_schema: Annotated[ToolOutputSchema | MISSING, Field(alias="outputSchema")] = MISSING
+        input_schema: ToolInputSchema
+        output_schema: ToolOutputSchema | MISSING = MISSING
         annotations: ToolAnnotations | MISSING = MISSING
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
@@ -1351,7 +1342,7 @@ if TYPE_CHECKING or is_needed("ListToolsResult", "Tool"):
         """Server returns one page of its tools."""
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
+        next_cursor: str | MISSING = MISSING
         tools: list[Tool]
 
 

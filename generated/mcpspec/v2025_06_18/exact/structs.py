@@ -30,7 +30,7 @@ class Annotations(Struct, kw_only=True):
 
     audience: list[Role] | UnsetType = UNSET
     priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = UNSET
-    last_modified: str | UnsetType = field(name="lastModified", default=UNSET)
+    last_modified: str | UnsetType = UNSET
 
 
 class AudioContent(Struct, kw_only=True, tag_field="type", tag="audio"):
@@ -38,7 +38,7 @@ class AudioContent(Struct, kw_only=True, tag_field="type", tag="audio"):
 
     type: ClassVar[Literal["audio"]] = "audio"
     data: str
-    mime_type: str = field(name="mimeType")
+    mime_type: str
     annotations: Annotations | UnsetType = UNSET
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
 
@@ -54,7 +54,7 @@ class BlobResourceContents(Struct, kw_only=True):
     """Contents of a binary resource, as base64."""
 
     uri: str
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | UnsetType = UNSET
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     blob: str
 
@@ -90,8 +90,8 @@ class CallToolResult(Struct, kw_only=True):
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     content: list[ContentBlock]
-    structured_content: dict[str, Any] | UnsetType = field(name="structuredContent", default=UNSET)
-    is_error: bool | UnsetType = field(name="isError", default=UNSET)
+    structured_content: dict[str, Any] | UnsetType = UNSET
+    is_error: bool | UnsetType = UNSET
 
 
 class CancelledNotification(ConstantStruct, kw_only=True, tag_field="method", tag="notifications/cancelled"):
@@ -106,7 +106,7 @@ class CancelledNotificationParams(Struct, kw_only=True):
     """Request to cancel, and the reason."""
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    request_id: RequestId = field(name="requestId")
+    request_id: RequestId
     reason: str | UnsetType = UNSET
 
 
@@ -122,7 +122,7 @@ class ClientCapabilities(Struct, kw_only=True):
 class ClientCapabilitiesRoots(Struct, kw_only=True):
     """ClientCapabilitiesRoots"""
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | UnsetType = UNSET
 
 
 class CompleteRequest(ConstantStruct, kw_only=True, tag_field="method", tag="completion/complete"):
@@ -168,7 +168,7 @@ class CompleteResultCompletion(Struct, kw_only=True):
 
     values: list[str]
     total: int | UnsetType = UNSET
-    has_more: bool | UnsetType = field(name="hasMore", default=UNSET)
+    has_more: bool | UnsetType = UNSET
 
 
 class CreateMessageRequest(ConstantStruct, kw_only=True, tag_field="method", tag="sampling/createMessage"):
@@ -185,14 +185,12 @@ class CreateMessageRequestParams(Struct, kw_only=True):
 
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     messages: list[SamplingMessage]
-    model_preferences: ModelPreferences | UnsetType = field(name="modelPreferences", default=UNSET)
-    system_prompt: str | UnsetType = field(name="systemPrompt", default=UNSET)
-    include_context: Literal["allServers", "none", "thisServer"] | UnsetType = field(
-        name="includeContext", default=UNSET
-    )
+    model_preferences: ModelPreferences | UnsetType = UNSET
+    system_prompt: str | UnsetType = UNSET
+    include_context: Literal["allServers", "none", "thisServer"] | UnsetType = UNSET
     temperature: float | int | UnsetType = UNSET
-    max_tokens: int = field(name="maxTokens")
-    stop_sequences: list[str] | UnsetType = field(name="stopSequences", default=UNSET)
+    max_tokens: int
+    stop_sequences: list[str] | UnsetType = UNSET
     metadata: dict[str, Any] | UnsetType = UNSET
 
 
@@ -203,7 +201,7 @@ class CreateMessageResult(Struct, kw_only=True):
     role: Role
     content: TextContent | ImageContent | AudioContent
     model: str
-    stop_reason: str | UnsetType = field(name="stopReason", default=UNSET)
+    stop_reason: str | UnsetType = UNSET
 
 
 Cursor: TypeAlias = str
@@ -224,7 +222,7 @@ class ElicitRequestParams(Struct, kw_only=True):
 
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     message: str
-    requested_schema: ElicitRequestParamsRequestedSchema = field(name="requestedSchema")
+    requested_schema: ElicitRequestParamsRequestedSchema
 
 
 class ElicitRequestParamsRequestedSchema(OpenObject):
@@ -263,7 +261,7 @@ class EnumSchema(ConstantStruct, kw_only=True):
     title: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
     enum: list[str]
-    enum_names: list[str] | UnsetType = field(name="enumNames", default=UNSET)
+    enum_names: list[str] | UnsetType = UNSET
 
 
 class GetPromptRequest(ConstantStruct, kw_only=True, tag_field="method", tag="prompts/get"):
@@ -296,7 +294,7 @@ class ImageContent(Struct, kw_only=True, tag_field="type", tag="image"):
 
     type: ClassVar[Literal["image"]] = "image"
     data: str
-    mime_type: str = field(name="mimeType")
+    mime_type: str
     annotations: Annotations | UnsetType = UNSET
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
 
@@ -322,18 +320,18 @@ class InitializeRequestParams(Struct, kw_only=True):
     """Protocol version, capabilities and identity of the client."""
 
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
-    protocol_version: str = field(name="protocolVersion")
+    protocol_version: str
     capabilities: ClientCapabilities
-    client_info: Implementation = field(name="clientInfo")
+    client_info: Implementation
 
 
 class InitializeResult(Struct, kw_only=True):
     """Server accepts a session, stating its protocol version and capabilities."""
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    protocol_version: str = field(name="protocolVersion")
+    protocol_version: str
     capabilities: ServerCapabilities
-    server_info: Implementation = field(name="serverInfo")
+    server_info: Implementation
     instructions: str | UnsetType = UNSET
 
 
@@ -436,7 +434,7 @@ class ListPromptsResult(Struct, kw_only=True):
     """Server returns one page of its prompts."""
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | UnsetType = UNSET
     prompts: list[Prompt]
 
 
@@ -460,8 +458,8 @@ class ListResourceTemplatesResult(Struct, kw_only=True):
     """Server returns one page of its resource templates."""
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
-    resource_templates: list[ResourceTemplate] = field(name="resourceTemplates")
+    next_cursor: str | UnsetType = UNSET
+    resource_templates: list[ResourceTemplate]
 
 
 class ListResourcesRequest(ConstantStruct, kw_only=True, tag_field="method", tag="resources/list"):
@@ -484,7 +482,7 @@ class ListResourcesResult(Struct, kw_only=True):
     """Server returns one page of its resources."""
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | UnsetType = UNSET
     resources: list[Resource]
 
 
@@ -531,7 +529,7 @@ class ListToolsResult(Struct, kw_only=True):
     """Server returns one page of its tools."""
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | UnsetType = UNSET
     tools: list[Tool]
 
 
@@ -566,15 +564,9 @@ class ModelPreferences(Struct, kw_only=True):
     """Preferences of the server for a model, for the client to consider when it picks one."""
 
     hints: list[ModelHint] | UnsetType = UNSET
-    cost_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
-        name="costPriority", default=UNSET
-    )
-    speed_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
-        name="speedPriority", default=UNSET
-    )
-    intelligence_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
-        name="intelligencePriority", default=UNSET
-    )
+    cost_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = UNSET
+    speed_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = UNSET
+    intelligence_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = UNSET
 
 
 class Notification(Struct, kw_only=True):
@@ -618,7 +610,7 @@ class PaginatedResult(Struct, kw_only=True):
     """Base of results that hold one page of a list."""
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | UnsetType = UNSET
 
 
 class PingRequest(ConstantStruct, kw_only=True, tag_field="method", tag="ping"):
@@ -649,7 +641,7 @@ class ProgressNotificationParams(Struct, kw_only=True):
     """Progress made so far on a request."""
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    progress_token: ProgressToken = field(name="progressToken")
+    progress_token: ProgressToken
     progress: float | int
     total: float | int | UnsetType = UNSET
     message: str | UnsetType = UNSET
@@ -766,7 +758,7 @@ class Resource(Struct, kw_only=True):
     title: str | UnsetType = UNSET
     uri: str
     description: str | UnsetType = UNSET
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | UnsetType = UNSET
     annotations: Annotations | UnsetType = UNSET
     size: int | UnsetType = UNSET
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
@@ -776,7 +768,7 @@ class ResourceContents(Struct, kw_only=True):
     """Base of the contents of a resource."""
 
     uri: str
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | UnsetType = UNSET
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
 
 
@@ -788,7 +780,7 @@ class ResourceLink(Struct, kw_only=True, tag_field="type", tag="resource_link"):
     title: str | UnsetType = UNSET
     uri: str
     description: str | UnsetType = UNSET
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | UnsetType = UNSET
     annotations: Annotations | UnsetType = UNSET
     size: int | UnsetType = UNSET
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
@@ -816,9 +808,9 @@ class ResourceTemplate(Struct, kw_only=True):
 
     name: str
     title: str | UnsetType = UNSET
-    uri_template: str = field(name="uriTemplate")
+    uri_template: str
     description: str | UnsetType = UNSET
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | UnsetType = UNSET
     annotations: Annotations | UnsetType = UNSET
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
 
@@ -923,20 +915,20 @@ class ServerCapabilities(Struct, kw_only=True):
 class ServerCapabilitiesPrompts(Struct, kw_only=True):
     """ServerCapabilitiesPrompts"""
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | UnsetType = UNSET
 
 
 class ServerCapabilitiesResources(Struct, kw_only=True):
     """ServerCapabilitiesResources"""
 
     subscribe: bool | UnsetType = UNSET
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | UnsetType = UNSET
 
 
 class ServerCapabilitiesTools(Struct, kw_only=True):
     """ServerCapabilitiesTools"""
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | UnsetType = UNSET
 
 
 ServerRequest: TypeAlias = PingRequest | CreateMessageRequest | ListRootsRequest | ElicitRequest
@@ -998,8 +990,8 @@ class StringSchema(ConstantStruct, kw_only=True):
     type: Literal["string"] = constant("string")
     title: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
-    min_length: int | UnsetType = field(name="minLength", default=UNSET)
-    max_length: int | UnsetType = field(name="maxLength", default=UNSET)
+    min_length: int | UnsetType = UNSET
+    max_length: int | UnsetType = UNSET
     format: Literal["date", "date-time", "email", "uri"] | UnsetType = UNSET
 
 
@@ -1045,7 +1037,7 @@ class TextResourceContents(Struct, kw_only=True):
     """Contents of a resource, as text."""
 
     uri: str
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | UnsetType = UNSET
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     text: str
 
@@ -1064,8 +1056,8 @@ class Tool(Struct, kw_only=True):
     name: str
     title: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
-    input_schema: ToolInputSchema = field(name="inputSchema")
-    output_schema: ToolOutputSchema | UnsetType = field(name="outputSchema", default=UNSET)
+    input_schema: ToolInputSchema
+    output_schema: ToolOutputSchema | UnsetType = UNSET
     annotations: ToolAnnotations | UnsetType = UNSET
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
 
@@ -1074,10 +1066,10 @@ class ToolAnnotations(Struct, kw_only=True):
     """Hints about how a tool behaves, not to be relied on from an untrusted server."""
 
     title: str | UnsetType = UNSET
-    read_only_hint: bool | UnsetType = field(name="readOnlyHint", default=UNSET)
-    destructive_hint: bool | UnsetType = field(name="destructiveHint", default=UNSET)
-    idempotent_hint: bool | UnsetType = field(name="idempotentHint", default=UNSET)
-    open_world_hint: bool | UnsetType = field(name="openWorldHint", default=UNSET)
+    read_only_hint: bool | UnsetType = UNSET
+    destructive_hint: bool | UnsetType = UNSET
+    idempotent_hint: bool | UnsetType = UNSET
+    open_world_hint: bool | UnsetType = UNSET
 
 
 class ToolInputSchema(OpenObject):

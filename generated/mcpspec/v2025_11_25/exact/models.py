@@ -42,7 +42,7 @@ if TYPE_CHECKING or is_needed("BlobResourceContents"):
         """Contents of a binary resource, as base64."""
 
         uri: str
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        mime_type: str | MISSING = MISSING
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
         blob: str
 
@@ -63,7 +63,7 @@ if TYPE_CHECKING or is_needed("CancelTaskRequestParams"):
     class CancelTaskRequestParams(Model):
         """CancelTaskRequestParams"""
 
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
 
 
 if TYPE_CHECKING or is_needed("ClientCapabilitiesElicitation"):
@@ -80,7 +80,7 @@ if TYPE_CHECKING or is_needed("ClientCapabilitiesRoots"):
     class ClientCapabilitiesRoots(Model):
         """ClientCapabilitiesRoots"""
 
-        list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
+        list_changed: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("ClientCapabilitiesSampling"):
@@ -105,7 +105,7 @@ if TYPE_CHECKING or is_needed("ClientCapabilitiesTasksRequestsSampling"):
     class ClientCapabilitiesTasksRequestsSampling(Model):
         """ClientCapabilitiesTasksRequestsSampling"""
 
-        create_message: Annotated[dict[str, Any] | MISSING, Field(alias="createMessage")] = MISSING
+        create_message: dict[str, Any] | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed(
@@ -173,7 +173,7 @@ if TYPE_CHECKING or is_needed("CompleteResultCompletion"):
 
         values: list[str]
         total: int | MISSING = MISSING
-        has_more: Annotated[bool | MISSING, Field(alias="hasMore")] = MISSING
+        has_more: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("CompleteResult", "CompleteResultCompletion"):
@@ -205,7 +205,7 @@ if TYPE_CHECKING or is_needed("ElicitationCompleteNotificationParams"):
     class ElicitationCompleteNotificationParams(Model):
         """ElicitationCompleteNotificationParams"""
 
-        elicitation_id: Annotated[str, Field(alias="elicitationId")]
+        elicitation_id: str
 
 
 if TYPE_CHECKING or is_needed("ElicitationCompleteNotification", "ElicitationCompleteNotificationParams"):
@@ -233,7 +233,7 @@ if TYPE_CHECKING or is_needed("GetTaskPayloadRequestParams"):
     class GetTaskPayloadRequestParams(Model):
         """GetTaskPayloadRequestParams"""
 
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
 
 
 if TYPE_CHECKING or is_needed("GetTaskPayloadResult"):
@@ -249,7 +249,7 @@ if TYPE_CHECKING or is_needed("GetTaskRequestParams"):
     class GetTaskRequestParams(Model):
         """GetTaskRequestParams"""
 
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
 
 
 if TYPE_CHECKING or is_needed("Icon"):
@@ -258,7 +258,7 @@ if TYPE_CHECKING or is_needed("Icon"):
         """Picture that stands for an object in a user interface."""
 
         src: str
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        mime_type: str | MISSING = MISSING
         sizes: list[str] | MISSING = MISSING
         theme: Literal["dark", "light"] | MISSING = MISSING
 
@@ -281,7 +281,7 @@ if TYPE_CHECKING or is_needed("Implementation", "Icon"):
         icons: list[Icon] | MISSING = MISSING
         version: str
         description: str | MISSING = MISSING
-        website_url: Annotated[str | MISSING, Field(alias="websiteUrl")] = MISSING
+        website_url: str | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("JSONRPCNotification"):
@@ -303,7 +303,7 @@ if TYPE_CHECKING or is_needed("LegacyTitledEnumSchema"):
         title: str | MISSING = MISSING
         description: str | MISSING = MISSING
         enum: list[str]
-        enum_names: Annotated[list[str] | MISSING, Field(alias="enumNames")] = MISSING
+        enum_names: list[str] | MISSING = MISSING
         default: str | MISSING = MISSING
 
 
@@ -349,18 +349,11 @@ if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
         """Preferences of the server for a model, for the client to consider when it picks one."""
 
         hints: list[ModelHint] | MISSING = MISSING
-        cost_priority: Annotated[
-            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING,
-            Field(alias="costPriority"),
-        ] = MISSING
-        speed_priority: Annotated[
-            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING,
-            Field(alias="speedPriority"),
-        ] = MISSING
-        intelligence_priority: Annotated[
-            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING,
-            Field(alias="intelligencePriority"),
-        ] = MISSING
+        cost_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING = MISSING
+        speed_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING = MISSING
+        intelligence_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING = (
+            MISSING
+        )
 
 
 if TYPE_CHECKING or is_needed("Notification"):
@@ -409,7 +402,7 @@ if TYPE_CHECKING or is_needed("PaginatedResult"):
         """Base of results that hold one page of a list."""
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
+        next_cursor: str | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("ProgressToken"):
@@ -423,7 +416,7 @@ if TYPE_CHECKING or is_needed("ProgressNotificationParams", "ProgressToken"):
         """Progress made so far on a request."""
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        progress_token: Annotated[ProgressToken, Field(alias="progressToken")]
+        progress_token: ProgressToken
         progress: float | int
         total: float | int | MISSING = MISSING
         message: str | MISSING = MISSING
@@ -469,7 +462,7 @@ if TYPE_CHECKING or is_needed("ListPromptsResult", "Prompt"):
         """Server returns one page of its prompts."""
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
+        next_cursor: str | MISSING = MISSING
         prompts: list[Prompt]
 
 
@@ -498,7 +491,7 @@ if TYPE_CHECKING or is_needed("RelatedTaskMetadata"):
     class RelatedTaskMetadata(Model):
         """Metadata that says to which task a message belongs."""
 
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
 
 
 if TYPE_CHECKING or is_needed("Request"):
@@ -532,7 +525,7 @@ if TYPE_CHECKING or is_needed("CancelledNotificationParams", "RequestId"):
         """Request to cancel, and the reason."""
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        request_id: Annotated[RequestId | MISSING, Field(alias="requestId")] = MISSING
+        request_id: RequestId | MISSING = MISSING
         reason: str | MISSING = MISSING
 
 
@@ -594,7 +587,7 @@ if TYPE_CHECKING or is_needed("RequestParamsMeta", "ProgressToken"):
     class RequestParamsMeta(Model):
         """Additional data about the message or object, under namespaced keys."""
 
-        progress_token: Annotated[ProgressToken | MISSING, Field(alias="progressToken")] = MISSING
+        progress_token: ProgressToken | MISSING = MISSING
         """Token that ties progress notifications to the request."""
 
 
@@ -625,9 +618,9 @@ if TYPE_CHECKING or is_needed("InitializeRequestParams", "ClientCapabilities", "
         """Protocol version, capabilities and identity of the client."""
 
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
-        protocol_version: Annotated[str, Field(alias="protocolVersion")]
+        protocol_version: str
         capabilities: ClientCapabilities
-        client_info: Annotated[Implementation, Field(alias="clientInfo")]
+        client_info: Implementation
 
 
 if TYPE_CHECKING or is_needed("InitializeRequest", "InitializeRequestParams", "RequestId"):
@@ -772,7 +765,7 @@ if TYPE_CHECKING or is_needed("ResourceContents"):
         """Base of the contents of a resource."""
 
         uri: str
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        mime_type: str | MISSING = MISSING
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
@@ -903,7 +896,7 @@ if TYPE_CHECKING or is_needed("Annotations", "Role"):
 
         audience: list[Role] | MISSING = MISSING
         priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING = MISSING
-        last_modified: Annotated[str | MISSING, Field(alias="lastModified")] = MISSING
+        last_modified: str | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("AudioContent", "Annotations"):
@@ -913,7 +906,7 @@ if TYPE_CHECKING or is_needed("AudioContent", "Annotations"):
 
         type: Literal["audio"] = constant("audio")
         data: str
-        mime_type: Annotated[str, Field(alias="mimeType")]
+        mime_type: str
         annotations: Annotations | MISSING = MISSING
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
@@ -925,7 +918,7 @@ if TYPE_CHECKING or is_needed("ImageContent", "Annotations"):
 
         type: Literal["image"] = constant("image")
         data: str
-        mime_type: Annotated[str, Field(alias="mimeType")]
+        mime_type: str
         annotations: Annotations | MISSING = MISSING
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
@@ -940,7 +933,7 @@ if TYPE_CHECKING or is_needed("Resource", "Annotations", "Icon"):
         icons: list[Icon] | MISSING = MISSING
         uri: str
         description: str | MISSING = MISSING
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        mime_type: str | MISSING = MISSING
         annotations: Annotations | MISSING = MISSING
         size: int | MISSING = MISSING
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -952,7 +945,7 @@ if TYPE_CHECKING or is_needed("ListResourcesResult", "Resource"):
         """Server returns one page of its resources."""
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
+        next_cursor: str | MISSING = MISSING
         resources: list[Resource]
 
 
@@ -967,7 +960,7 @@ if TYPE_CHECKING or is_needed("ResourceLink", "Annotations", "Icon"):
         icons: list[Icon] | MISSING = MISSING
         uri: str
         description: str | MISSING = MISSING
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        mime_type: str | MISSING = MISSING
         annotations: Annotations | MISSING = MISSING
         size: int | MISSING = MISSING
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -981,9 +974,9 @@ if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations", "Icon"):
         name: str
         title: str | MISSING = MISSING
         icons: list[Icon] | MISSING = MISSING
-        uri_template: Annotated[str, Field(alias="uriTemplate")]
+        uri_template: str
         description: str | MISSING = MISSING
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        mime_type: str | MISSING = MISSING
         annotations: Annotations | MISSING = MISSING
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
@@ -994,8 +987,8 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesResult", "ResourceTemplate")
         """Server returns one page of its resource templates."""
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-        resource_templates: Annotated[list[ResourceTemplate], Field(alias="resourceTemplates")]
+        next_cursor: str | MISSING = MISSING
+        resource_templates: list[ResourceTemplate]
 
 
 if TYPE_CHECKING or is_needed("Root"):
@@ -1032,7 +1025,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesPrompts"):
     class ServerCapabilitiesPrompts(Model):
         """ServerCapabilitiesPrompts"""
 
-        list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
+        list_changed: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("ServerCapabilitiesResources"):
@@ -1041,7 +1034,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesResources"):
         """ServerCapabilitiesResources"""
 
         subscribe: bool | MISSING = MISSING
-        list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
+        list_changed: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("ServerCapabilitiesTasksRequestsTools"):
@@ -1075,7 +1068,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesTools"):
     class ServerCapabilitiesTools(Model):
         """ServerCapabilitiesTools"""
 
-        list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
+        list_changed: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed(
@@ -1104,9 +1097,9 @@ if TYPE_CHECKING or is_needed("InitializeResult", "Implementation", "ServerCapab
         """Server accepts a session, stating its protocol version and capabilities."""
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        protocol_version: Annotated[str, Field(alias="protocolVersion")]
+        protocol_version: str
         capabilities: ServerCapabilities
-        server_info: Annotated[Implementation, Field(alias="serverInfo")]
+        server_info: Implementation
         instructions: str | MISSING = MISSING
 
 
@@ -1138,8 +1131,8 @@ if TYPE_CHECKING or is_needed("StringSchema"):
         type: Literal["string"] = constant("string")
         title: str | MISSING = MISSING
         description: str | MISSING = MISSING
-        min_length: Annotated[int | MISSING, Field(alias="minLength")] = MISSING
-        max_length: Annotated[int | MISSING, Field(alias="maxLength")] = MISSING
+        min_length: int | MISSING = MISSING
+        max_length: int | MISSING = MISSING
         format: Literal["date", "date-time", "email", "uri"] | MISSING = MISSING
         default: str | MISSING = MISSING
 
@@ -1203,7 +1196,7 @@ if TYPE_CHECKING or is_needed("ElicitRequestURLParams", "RequestParamsMeta", "Ta
         task: TaskMetadata | MISSING = MISSING
         mode: Literal["url"] = constant("url")
         message: str
-        elicitation_id: Annotated[str, Field(alias="elicitationId")]
+        elicitation_id: str
         url: str
 
 
@@ -1227,13 +1220,13 @@ if TYPE_CHECKING or is_needed("CancelTaskResult", "TaskStatus"):
         """Receiver answers `tasks/cancel` with the task."""
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         status: TaskStatus
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        created_at: Annotated[str, Field(alias="createdAt")]
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+        status_message: str | MISSING = MISSING
+        created_at: str
+        last_updated_at: str
         ttl: int | None
-        poll_interval: Annotated[int | MISSING, Field(alias="pollInterval")] = MISSING
+        poll_interval: int | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("GetTaskResult", "TaskStatus"):
@@ -1242,13 +1235,13 @@ if TYPE_CHECKING or is_needed("GetTaskResult", "TaskStatus"):
         """Receiver returns the current state of a task."""
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         status: TaskStatus
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        created_at: Annotated[str, Field(alias="createdAt")]
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+        status_message: str | MISSING = MISSING
+        created_at: str
+        last_updated_at: str
         ttl: int | None
-        poll_interval: Annotated[int | MISSING, Field(alias="pollInterval")] = MISSING
+        poll_interval: int | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("Task", "TaskStatus"):
@@ -1256,13 +1249,13 @@ if TYPE_CHECKING or is_needed("Task", "TaskStatus"):
     class Task(Model):
         """State of a piece of work whose outcome is fetched later."""
 
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         status: TaskStatus
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        created_at: Annotated[str, Field(alias="createdAt")]
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+        status_message: str | MISSING = MISSING
+        created_at: str
+        last_updated_at: str
         ttl: int | None
-        poll_interval: Annotated[int | MISSING, Field(alias="pollInterval")] = MISSING
+        poll_interval: int | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("CreateTaskResult", "Task"):
@@ -1287,7 +1280,7 @@ if TYPE_CHECKING or is_needed("ListTasksResult", "Task"):
         """Receiver returns one page of its tasks."""
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
+        next_cursor: str | MISSING = MISSING
         tasks: list[Task]
 
 
@@ -1297,13 +1290,13 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParams", "TaskStatus"):
         """New state of a task."""
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         status: TaskStatus
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        created_at: Annotated[str, Field(alias="createdAt")]
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+        status_message: str | MISSING = MISSING
+        created_at: str
+        last_updated_at: str
         ttl: int | None
-        poll_interval: Annotated[int | MISSING, Field(alias="pollInterval")] = MISSING
+        poll_interval: int | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("TaskStatusNotification", "TaskStatusNotificationParams"):
@@ -1353,7 +1346,7 @@ if TYPE_CHECKING or is_needed("TextResourceContents"):
         """Contents of a resource, as text."""
 
         uri: str
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        mime_type: str | MISSING = MISSING
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
         text: str
 
@@ -1391,8 +1384,8 @@ if TYPE_CHECKING or is_needed("CallToolResult", "ContentBlock"):
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
         content: list[ContentBlock]
-        structured_content: Annotated[dict[str, Any] | MISSING, Field(alias="structuredContent")] = MISSING
-        is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
+        structured_content: dict[str, Any] | MISSING = MISSING
+        is_error: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("CallToolRequestResult", "CallToolResult", "CreateTaskResult"):
@@ -1444,7 +1437,7 @@ if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItems", "TitledMultiSe
     class TitledMultiSelectEnumSchemaItems(Model):
         """TitledMultiSelectEnumSchemaItems"""
 
-        any_of: Annotated[list[TitledMultiSelectEnumSchemaItemsAnyOfItem], Field(alias="anyOf")]
+        any_of: list[TitledMultiSelectEnumSchemaItemsAnyOfItem]
 
 
 if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchema", "TitledMultiSelectEnumSchemaItems"):
@@ -1455,8 +1448,8 @@ if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchema", "TitledMultiSelectE
         type: Literal["array"] = constant("array")
         title: str | MISSING = MISSING
         description: str | MISSING = MISSING
-        min_items: Annotated[int | MISSING, Field(alias="minItems")] = MISSING
-        max_items: Annotated[int | MISSING, Field(alias="maxItems")] = MISSING
+        min_items: int | MISSING = MISSING
+        max_items: int | MISSING = MISSING
         items: TitledMultiSelectEnumSchemaItems
         default: list[str] | MISSING = MISSING
 
@@ -1478,7 +1471,7 @@ if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchema", "TitledSingleSelec
         type: Literal["string"] = constant("string")
         title: str | MISSING = MISSING
         description: str | MISSING = MISSING
-        one_of: Annotated[list[TitledSingleSelectEnumSchemaOneOfItem], Field(alias="oneOf")]
+        one_of: list[TitledSingleSelectEnumSchemaOneOfItem]
         default: str | MISSING = MISSING
 
 
@@ -1488,10 +1481,10 @@ if TYPE_CHECKING or is_needed("ToolAnnotations"):
         """Hints about how a tool behaves, not to be relied on from an untrusted server."""
 
         title: str | MISSING = MISSING
-        read_only_hint: Annotated[bool | MISSING, Field(alias="readOnlyHint")] = MISSING
-        destructive_hint: Annotated[bool | MISSING, Field(alias="destructiveHint")] = MISSING
-        idempotent_hint: Annotated[bool | MISSING, Field(alias="idempotentHint")] = MISSING
-        open_world_hint: Annotated[bool | MISSING, Field(alias="openWorldHint")] = MISSING
+        read_only_hint: bool | MISSING = MISSING
+        destructive_hint: bool | MISSING = MISSING
+        idempotent_hint: bool | MISSING = MISSING
+        open_world_hint: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("ToolChoice"):
@@ -1507,9 +1500,7 @@ if TYPE_CHECKING or is_needed("ToolExecution"):
     class ToolExecution(Model):
         """Ways in which a tool may be run."""
 
-        task_support: Annotated[Literal["forbidden", "optional", "required"] | MISSING, Field(alias="taskSupport")] = (
-            MISSING
-        )
+        task_support: Literal["forbidden", "optional", "required"] | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("ToolInputSchema"):
@@ -1591,9 +1582,9 @@ if TYPE_CHECKING or is_needed(
         title: str | MISSING = MISSING
         icons: list[Icon] | MISSING = MISSING
         description: str | MISSING = MISSING
-        input_schema: Annotated[ToolInputSchema, Field(alias="inputSchema")]
+        input_schema: ToolInputSchema
         execution: ToolExecution | MISSING = MISSING
-        output_schema: Annotated[ToolOutputSchema | MISSING, Field(alias="outputSchema")] = MISSING
+        output_schema: ToolOutputSchema | MISSING = MISSING
         annotations: ToolAnnotations | MISSING = MISSING
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
@@ -1604,7 +1595,7 @@ if TYPE_CHECKING or is_needed("ListToolsResult", "Tool"):
         """Server returns one page of its tools."""
 
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
-        next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
+        next_cursor: str | MISSING = MISSING
         tools: list[Tool]
 
 
@@ -1652,10 +1643,10 @@ if TYPE_CHECKING or is_needed("ToolResultContent", "ContentBlock"):
         """Outcome of a tool call, given back to the model."""
 
         type: Literal["tool_result"] = constant("tool_result")
-        tool_use_id: Annotated[str, Field(alias="toolUseId")]
+        tool_use_id: str
         content: list[ContentBlock]
-        structured_content: Annotated[dict[str, Any] | MISSING, Field(alias="structuredContent")] = MISSING
-        is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
+        structured_content: dict[str, Any] | MISSING = MISSING
+        is_error: bool | MISSING = MISSING
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
@@ -1709,7 +1700,7 @@ if TYPE_CHECKING or is_needed(
             | list[SamplingMessageContentBlock]
         )
         model: str
-        stop_reason: Annotated[str | MISSING, Field(alias="stopReason")] = MISSING
+        stop_reason: str | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed(
@@ -1787,17 +1778,15 @@ if TYPE_CHECKING or is_needed(
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         task: TaskMetadata | MISSING = MISSING
         messages: list[SamplingMessage]
-        model_preferences: Annotated[ModelPreferences | MISSING, Field(alias="modelPreferences")] = MISSING
-        system_prompt: Annotated[str | MISSING, Field(alias="systemPrompt")] = MISSING
-        include_context: Annotated[
-            Literal["allServers", "none", "thisServer"] | MISSING, Field(alias="includeContext")
-        ] = MISSING
+        model_preferences: ModelPreferences | MISSING = MISSING
+        system_prompt: str | MISSING = MISSING
+        include_context: Literal["allServers", "none", "thisServer"] | MISSING = MISSING
         temperature: float | int | MISSING = MISSING
-        max_tokens: Annotated[int, Field(alias="maxTokens")]
-        stop_sequences: Annotated[list[str] | MISSING, Field(alias="stopSequences")] = MISSING
+        max_tokens: int
+        stop_sequences: list[str] | MISSING = MISSING
         metadata: dict[str, Any] | MISSING = MISSING
         tools: list[Tool] | MISSING = MISSING
-        tool_choice: Annotated[ToolChoice | MISSING, Field(alias="toolChoice")] = MISSING
+        tool_choice: ToolChoice | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("CreateMessageRequest", "CreateMessageRequestParams", "RequestId"):
@@ -1920,8 +1909,8 @@ if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchema", "UntitledMultiSel
         type: Literal["array"] = constant("array")
         title: str | MISSING = MISSING
         description: str | MISSING = MISSING
-        min_items: Annotated[int | MISSING, Field(alias="minItems")] = MISSING
-        max_items: Annotated[int | MISSING, Field(alias="maxItems")] = MISSING
+        min_items: int | MISSING = MISSING
+        max_items: int | MISSING = MISSING
         items: UntitledMultiSelectEnumSchemaItems
         default: list[str] | MISSING = MISSING
 
@@ -2017,7 +2006,7 @@ if TYPE_CHECKING or is_needed(
         task: TaskMetadata | MISSING = MISSING
         mode: Literal["form"] | MISSING = constant("form", optional=True)
         message: str
-        requested_schema: Annotated[ElicitRequestFormParamsRequestedSchema, Field(alias="requestedSchema")]
+        requested_schema: ElicitRequestFormParamsRequestedSchema
 
 
 if TYPE_CHECKING or is_needed("ElicitRequestParams", "ElicitRequestFormParams", "ElicitRequestURLParams"):

@@ -30,7 +30,7 @@ class Annotations(Struct, kw_only=True):
 
     audience: list[Role] | UnsetType = UNSET
     priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = UNSET
-    last_modified: str | UnsetType = field(name="lastModified", default=UNSET)
+    last_modified: str | UnsetType = UNSET
 
 
 class AudioContent(Struct, kw_only=True, tag_field="type", tag="audio"):
@@ -38,7 +38,7 @@ class AudioContent(Struct, kw_only=True, tag_field="type", tag="audio"):
 
     type: ClassVar[Literal["audio"]] = "audio"
     data: str
-    mime_type: str = field(name="mimeType")
+    mime_type: str
     annotations: Annotations | UnsetType = UNSET
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
 
@@ -54,7 +54,7 @@ class BlobResourceContents(Struct, kw_only=True):
     """Contents of a binary resource, as base64."""
 
     uri: str
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | UnsetType = UNSET
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     blob: str
 
@@ -91,8 +91,8 @@ class CallToolResult(Struct, kw_only=True):
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     content: list[ContentBlock]
-    structured_content: dict[str, Any] | UnsetType = field(name="structuredContent", default=UNSET)
-    is_error: bool | UnsetType = field(name="isError", default=UNSET)
+    structured_content: dict[str, Any] | UnsetType = UNSET
+    is_error: bool | UnsetType = UNSET
 
 
 class CancelTaskRequest(ConstantStruct, kw_only=True, tag_field="method", tag="tasks/cancel"):
@@ -107,20 +107,20 @@ class CancelTaskRequest(ConstantStruct, kw_only=True, tag_field="method", tag="t
 class CancelTaskRequestParams(Struct, kw_only=True):
     """CancelTaskRequestParams"""
 
-    task_id: str = field(name="taskId")
+    task_id: str
 
 
 class CancelTaskResult(Struct, kw_only=True):
     """Receiver answers `tasks/cancel` with the task."""
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    task_id: str = field(name="taskId")
+    task_id: str
     status: TaskStatus
-    status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    created_at: str = field(name="createdAt")
-    last_updated_at: str = field(name="lastUpdatedAt")
+    status_message: str | UnsetType = UNSET
+    created_at: str
+    last_updated_at: str
     ttl: int | None
-    poll_interval: int | UnsetType = field(name="pollInterval", default=UNSET)
+    poll_interval: int | UnsetType = UNSET
 
 
 class CancelledNotification(ConstantStruct, kw_only=True, tag_field="method", tag="notifications/cancelled"):
@@ -135,7 +135,7 @@ class CancelledNotificationParams(Struct, kw_only=True):
     """Request to cancel, and the reason."""
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    request_id: RequestId | UnsetType = field(name="requestId", default=UNSET)
+    request_id: RequestId | UnsetType = UNSET
     reason: str | UnsetType = UNSET
 
 
@@ -159,7 +159,7 @@ class ClientCapabilitiesElicitation(Struct, kw_only=True):
 class ClientCapabilitiesRoots(Struct, kw_only=True):
     """ClientCapabilitiesRoots"""
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | UnsetType = UNSET
 
 
 class ClientCapabilitiesSampling(Struct, kw_only=True):
@@ -193,7 +193,7 @@ class ClientCapabilitiesTasksRequestsElicitation(Struct, kw_only=True):
 class ClientCapabilitiesTasksRequestsSampling(Struct, kw_only=True):
     """ClientCapabilitiesTasksRequestsSampling"""
 
-    create_message: dict[str, Any] | UnsetType = field(name="createMessage", default=UNSET)
+    create_message: dict[str, Any] | UnsetType = UNSET
 
 
 class CompleteRequest(ConstantStruct, kw_only=True, tag_field="method", tag="completion/complete"):
@@ -239,7 +239,7 @@ class CompleteResultCompletion(Struct, kw_only=True):
 
     values: list[str]
     total: int | UnsetType = UNSET
-    has_more: bool | UnsetType = field(name="hasMore", default=UNSET)
+    has_more: bool | UnsetType = UNSET
 
 
 class CreateMessageRequest(ConstantStruct, kw_only=True, tag_field="method", tag="sampling/createMessage"):
@@ -257,17 +257,15 @@ class CreateMessageRequestParams(Struct, kw_only=True):
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
     task: TaskMetadata | UnsetType = UNSET
     messages: list[SamplingMessage]
-    model_preferences: ModelPreferences | UnsetType = field(name="modelPreferences", default=UNSET)
-    system_prompt: str | UnsetType = field(name="systemPrompt", default=UNSET)
-    include_context: Literal["allServers", "none", "thisServer"] | UnsetType = field(
-        name="includeContext", default=UNSET
-    )
+    model_preferences: ModelPreferences | UnsetType = UNSET
+    system_prompt: str | UnsetType = UNSET
+    include_context: Literal["allServers", "none", "thisServer"] | UnsetType = UNSET
     temperature: float | int | UnsetType = UNSET
-    max_tokens: int = field(name="maxTokens")
-    stop_sequences: list[str] | UnsetType = field(name="stopSequences", default=UNSET)
+    max_tokens: int
+    stop_sequences: list[str] | UnsetType = UNSET
     metadata: dict[str, Any] | UnsetType = UNSET
     tools: list[Tool] | UnsetType = UNSET
-    tool_choice: ToolChoice | UnsetType = field(name="toolChoice", default=UNSET)
+    tool_choice: ToolChoice | UnsetType = UNSET
 
 
 class CreateMessageResult(Struct, kw_only=True):
@@ -284,7 +282,7 @@ class CreateMessageResult(Struct, kw_only=True):
         | list[SamplingMessageContentBlock]
     )
     model: str
-    stop_reason: str | UnsetType = field(name="stopReason", default=UNSET)
+    stop_reason: str | UnsetType = UNSET
 
 
 class CreateTaskResult(Struct, kw_only=True):
@@ -330,7 +328,7 @@ class ElicitRequestFormParams(ConstantStruct, kw_only=True):
     task: TaskMetadata | UnsetType = UNSET
     mode: Literal["form"] | UnsetType = constant("form", optional=True)
     message: str
-    requested_schema: ElicitRequestFormParamsRequestedSchema = field(name="requestedSchema")
+    requested_schema: ElicitRequestFormParamsRequestedSchema
 
 
 class ElicitRequestFormParamsRequestedSchema(OpenObject):
@@ -354,7 +352,7 @@ class ElicitRequestURLParams(ConstantStruct, kw_only=True):
     task: TaskMetadata | UnsetType = UNSET
     mode: Literal["url"] = constant("url")
     message: str
-    elicitation_id: str = field(name="elicitationId")
+    elicitation_id: str
     url: str
 
 
@@ -395,7 +393,7 @@ class ElicitationCompleteNotification(
 class ElicitationCompleteNotificationParams(Struct, kw_only=True):
     """ElicitationCompleteNotificationParams"""
 
-    elicitation_id: str = field(name="elicitationId")
+    elicitation_id: str
 
 
 class EmbeddedResource(Struct, kw_only=True, tag_field="type", tag="resource"):
@@ -452,7 +450,7 @@ class GetTaskPayloadRequest(ConstantStruct, kw_only=True, tag_field="method", ta
 class GetTaskPayloadRequestParams(Struct, kw_only=True):
     """GetTaskPayloadRequestParams"""
 
-    task_id: str = field(name="taskId")
+    task_id: str
 
 
 class GetTaskPayloadResult(OpenObject):
@@ -474,27 +472,27 @@ class GetTaskRequest(ConstantStruct, kw_only=True, tag_field="method", tag="task
 class GetTaskRequestParams(Struct, kw_only=True):
     """GetTaskRequestParams"""
 
-    task_id: str = field(name="taskId")
+    task_id: str
 
 
 class GetTaskResult(Struct, kw_only=True):
     """Receiver returns the current state of a task."""
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    task_id: str = field(name="taskId")
+    task_id: str
     status: TaskStatus
-    status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    created_at: str = field(name="createdAt")
-    last_updated_at: str = field(name="lastUpdatedAt")
+    status_message: str | UnsetType = UNSET
+    created_at: str
+    last_updated_at: str
     ttl: int | None
-    poll_interval: int | UnsetType = field(name="pollInterval", default=UNSET)
+    poll_interval: int | UnsetType = UNSET
 
 
 class Icon(Struct, kw_only=True):
     """Picture that stands for an object in a user interface."""
 
     src: str
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | UnsetType = UNSET
     sizes: list[str] | UnsetType = UNSET
     theme: Literal["dark", "light"] | UnsetType = UNSET
 
@@ -510,7 +508,7 @@ class ImageContent(Struct, kw_only=True, tag_field="type", tag="image"):
 
     type: ClassVar[Literal["image"]] = "image"
     data: str
-    mime_type: str = field(name="mimeType")
+    mime_type: str
     annotations: Annotations | UnsetType = UNSET
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
 
@@ -523,7 +521,7 @@ class Implementation(Struct, kw_only=True):
     icons: list[Icon] | UnsetType = UNSET
     version: str
     description: str | UnsetType = UNSET
-    website_url: str | UnsetType = field(name="websiteUrl", default=UNSET)
+    website_url: str | UnsetType = UNSET
 
 
 class InitializeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="initialize"):
@@ -539,18 +537,18 @@ class InitializeRequestParams(Struct, kw_only=True):
     """Protocol version, capabilities and identity of the client."""
 
     meta: RequestParamsMeta | UnsetType = field(name="_meta", default=UNSET)
-    protocol_version: str = field(name="protocolVersion")
+    protocol_version: str
     capabilities: ClientCapabilities
-    client_info: Implementation = field(name="clientInfo")
+    client_info: Implementation
 
 
 class InitializeResult(Struct, kw_only=True):
     """Server accepts a session, stating its protocol version and capabilities."""
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    protocol_version: str = field(name="protocolVersion")
+    protocol_version: str
     capabilities: ServerCapabilities
-    server_info: Implementation = field(name="serverInfo")
+    server_info: Implementation
     instructions: str | UnsetType = UNSET
 
 
@@ -620,7 +618,7 @@ class LegacyTitledEnumSchema(ConstantStruct, kw_only=True):
     title: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
     enum: list[str]
-    enum_names: list[str] | UnsetType = field(name="enumNames", default=UNSET)
+    enum_names: list[str] | UnsetType = UNSET
     default: str | UnsetType = UNSET
 
 
@@ -637,7 +635,7 @@ class ListPromptsResult(Struct, kw_only=True):
     """Server returns one page of its prompts."""
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | UnsetType = UNSET
     prompts: list[Prompt]
 
 
@@ -654,8 +652,8 @@ class ListResourceTemplatesResult(Struct, kw_only=True):
     """Server returns one page of its resource templates."""
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
-    resource_templates: list[ResourceTemplate] = field(name="resourceTemplates")
+    next_cursor: str | UnsetType = UNSET
+    resource_templates: list[ResourceTemplate]
 
 
 class ListResourcesRequest(ConstantStruct, kw_only=True, tag_field="method", tag="resources/list"):
@@ -671,7 +669,7 @@ class ListResourcesResult(Struct, kw_only=True):
     """Server returns one page of its resources."""
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | UnsetType = UNSET
     resources: list[Resource]
 
 
@@ -704,7 +702,7 @@ class ListTasksResult(Struct, kw_only=True):
     """Receiver returns one page of its tasks."""
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | UnsetType = UNSET
     tasks: list[Task]
 
 
@@ -721,7 +719,7 @@ class ListToolsResult(Struct, kw_only=True):
     """Server returns one page of its tools."""
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | UnsetType = UNSET
     tools: list[Tool]
 
 
@@ -756,15 +754,9 @@ class ModelPreferences(Struct, kw_only=True):
     """Preferences of the server for a model, for the client to consider when it picks one."""
 
     hints: list[ModelHint] | UnsetType = UNSET
-    cost_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
-        name="costPriority", default=UNSET
-    )
-    speed_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
-        name="speedPriority", default=UNSET
-    )
-    intelligence_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
-        name="intelligencePriority", default=UNSET
-    )
+    cost_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = UNSET
+    speed_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = UNSET
+    intelligence_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = UNSET
 
 
 class Notification(Struct, kw_only=True):
@@ -811,7 +803,7 @@ class PaginatedResult(Struct, kw_only=True):
     """Base of results that hold one page of a list."""
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | UnsetType = UNSET
 
 
 class PingRequest(ConstantStruct, kw_only=True, tag_field="method", tag="ping"):
@@ -835,7 +827,7 @@ class ProgressNotificationParams(Struct, kw_only=True):
     """Progress made so far on a request."""
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    progress_token: ProgressToken = field(name="progressToken")
+    progress_token: ProgressToken
     progress: float | int
     total: float | int | UnsetType = UNSET
     message: str | UnsetType = UNSET
@@ -916,7 +908,7 @@ class ReadResourceResult(Struct, kw_only=True):
 class RelatedTaskMetadata(Struct, kw_only=True):
     """Metadata that says to which task a message belongs."""
 
-    task_id: str = field(name="taskId")
+    task_id: str
 
 
 class Request(Struct, kw_only=True):
@@ -952,7 +944,7 @@ class Resource(Struct, kw_only=True):
     icons: list[Icon] | UnsetType = UNSET
     uri: str
     description: str | UnsetType = UNSET
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | UnsetType = UNSET
     annotations: Annotations | UnsetType = UNSET
     size: int | UnsetType = UNSET
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
@@ -962,7 +954,7 @@ class ResourceContents(Struct, kw_only=True):
     """Base of the contents of a resource."""
 
     uri: str
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | UnsetType = UNSET
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
 
 
@@ -975,7 +967,7 @@ class ResourceLink(Struct, kw_only=True, tag_field="type", tag="resource_link"):
     icons: list[Icon] | UnsetType = UNSET
     uri: str
     description: str | UnsetType = UNSET
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | UnsetType = UNSET
     annotations: Annotations | UnsetType = UNSET
     size: int | UnsetType = UNSET
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
@@ -1004,9 +996,9 @@ class ResourceTemplate(Struct, kw_only=True):
     name: str
     title: str | UnsetType = UNSET
     icons: list[Icon] | UnsetType = UNSET
-    uri_template: str = field(name="uriTemplate")
+    uri_template: str
     description: str | UnsetType = UNSET
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | UnsetType = UNSET
     annotations: Annotations | UnsetType = UNSET
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
 
@@ -1127,14 +1119,14 @@ class ServerCapabilities(Struct, kw_only=True):
 class ServerCapabilitiesPrompts(Struct, kw_only=True):
     """ServerCapabilitiesPrompts"""
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | UnsetType = UNSET
 
 
 class ServerCapabilitiesResources(Struct, kw_only=True):
     """ServerCapabilitiesResources"""
 
     subscribe: bool | UnsetType = UNSET
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | UnsetType = UNSET
 
 
 class ServerCapabilitiesTasks(Struct, kw_only=True):
@@ -1160,7 +1152,7 @@ class ServerCapabilitiesTasksRequestsTools(Struct, kw_only=True):
 class ServerCapabilitiesTools(Struct, kw_only=True):
     """ServerCapabilitiesTools"""
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | UnsetType = UNSET
 
 
 ServerRequest: TypeAlias = (
@@ -1239,8 +1231,8 @@ class StringSchema(ConstantStruct, kw_only=True):
     type: Literal["string"] = constant("string")
     title: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
-    min_length: int | UnsetType = field(name="minLength", default=UNSET)
-    max_length: int | UnsetType = field(name="maxLength", default=UNSET)
+    min_length: int | UnsetType = UNSET
+    max_length: int | UnsetType = UNSET
     format: Literal["date", "date-time", "email", "uri"] | UnsetType = UNSET
     default: str | UnsetType = UNSET
 
@@ -1264,13 +1256,13 @@ class SubscribeRequestParams(Struct, kw_only=True):
 class Task(Struct, kw_only=True):
     """State of a piece of work whose outcome is fetched later."""
 
-    task_id: str = field(name="taskId")
+    task_id: str
     status: TaskStatus
-    status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    created_at: str = field(name="createdAt")
-    last_updated_at: str = field(name="lastUpdatedAt")
+    status_message: str | UnsetType = UNSET
+    created_at: str
+    last_updated_at: str
     ttl: int | None
-    poll_interval: int | UnsetType = field(name="pollInterval", default=UNSET)
+    poll_interval: int | UnsetType = UNSET
 
 
 class TaskAugmentedRequestParams(Struct, kw_only=True):
@@ -1312,13 +1304,13 @@ class TaskStatusNotificationParams(Struct, kw_only=True):
     """New state of a task."""
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
-    task_id: str = field(name="taskId")
+    task_id: str
     status: TaskStatus
-    status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    created_at: str = field(name="createdAt")
-    last_updated_at: str = field(name="lastUpdatedAt")
+    status_message: str | UnsetType = UNSET
+    created_at: str
+    last_updated_at: str
     ttl: int | None
-    poll_interval: int | UnsetType = field(name="pollInterval", default=UNSET)
+    poll_interval: int | UnsetType = UNSET
 
 
 class TextContent(Struct, kw_only=True, tag_field="type", tag="text"):
@@ -1338,7 +1330,7 @@ class TextResourceContents(Struct, kw_only=True):
     """Contents of a resource, as text."""
 
     uri: str
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | UnsetType = UNSET
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     text: str
 
@@ -1357,8 +1349,8 @@ class TitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
     type: Literal["array"] = constant("array")
     title: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
-    min_items: int | UnsetType = field(name="minItems", default=UNSET)
-    max_items: int | UnsetType = field(name="maxItems", default=UNSET)
+    min_items: int | UnsetType = UNSET
+    max_items: int | UnsetType = UNSET
     items: TitledMultiSelectEnumSchemaItems
     default: list[str] | UnsetType = UNSET
 
@@ -1366,7 +1358,7 @@ class TitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
 class TitledMultiSelectEnumSchemaItems(Struct, kw_only=True):
     """TitledMultiSelectEnumSchemaItems"""
 
-    any_of: list[TitledMultiSelectEnumSchemaItemsAnyOfItem] = field(name="anyOf")
+    any_of: list[TitledMultiSelectEnumSchemaItemsAnyOfItem]
 
 
 class TitledMultiSelectEnumSchemaItemsAnyOfItem(Struct, kw_only=True):
@@ -1382,7 +1374,7 @@ class TitledSingleSelectEnumSchema(ConstantStruct, kw_only=True):
     type: Literal["string"] = constant("string")
     title: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
-    one_of: list[TitledSingleSelectEnumSchemaOneOfItem] = field(name="oneOf")
+    one_of: list[TitledSingleSelectEnumSchemaOneOfItem]
     default: str | UnsetType = UNSET
 
 
@@ -1400,9 +1392,9 @@ class Tool(Struct, kw_only=True):
     title: str | UnsetType = UNSET
     icons: list[Icon] | UnsetType = UNSET
     description: str | UnsetType = UNSET
-    input_schema: ToolInputSchema = field(name="inputSchema")
+    input_schema: ToolInputSchema
     execution: ToolExecution | UnsetType = UNSET
-    output_schema: ToolOutputSchema | UnsetType = field(name="outputSchema", default=UNSET)
+    output_schema: ToolOutputSchema | UnsetType = UNSET
     annotations: ToolAnnotations | UnsetType = UNSET
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
 
@@ -1411,10 +1403,10 @@ class ToolAnnotations(Struct, kw_only=True):
     """Hints about how a tool behaves, not to be relied on from an untrusted server."""
 
     title: str | UnsetType = UNSET
-    read_only_hint: bool | UnsetType = field(name="readOnlyHint", default=UNSET)
-    destructive_hint: bool | UnsetType = field(name="destructiveHint", default=UNSET)
-    idempotent_hint: bool | UnsetType = field(name="idempotentHint", default=UNSET)
-    open_world_hint: bool | UnsetType = field(name="openWorldHint", default=UNSET)
+    read_only_hint: bool | UnsetType = UNSET
+    destructive_hint: bool | UnsetType = UNSET
+    idempotent_hint: bool | UnsetType = UNSET
+    open_world_hint: bool | UnsetType = UNSET
 
 
 class ToolChoice(Struct, kw_only=True):
@@ -1426,7 +1418,7 @@ class ToolChoice(Struct, kw_only=True):
 class ToolExecution(Struct, kw_only=True):
     """Ways in which a tool may be run."""
 
-    task_support: Literal["forbidden", "optional", "required"] | UnsetType = field(name="taskSupport", default=UNSET)
+    task_support: Literal["forbidden", "optional", "required"] | UnsetType = UNSET
 
 
 class ToolInputSchema(OpenObject):
@@ -1485,10 +1477,10 @@ class ToolResultContent(Struct, kw_only=True, tag_field="type", tag="tool_result
     """Outcome of a tool call, given back to the model."""
 
     type: ClassVar[Literal["tool_result"]] = "tool_result"
-    tool_use_id: str = field(name="toolUseId")
+    tool_use_id: str
     content: list[ContentBlock]
-    structured_content: dict[str, Any] | UnsetType = field(name="structuredContent", default=UNSET)
-    is_error: bool | UnsetType = field(name="isError", default=UNSET)
+    structured_content: dict[str, Any] | UnsetType = UNSET
+    is_error: bool | UnsetType = UNSET
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
 
 
@@ -1573,8 +1565,8 @@ class UntitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
     type: Literal["array"] = constant("array")
     title: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
-    min_items: int | UnsetType = field(name="minItems", default=UNSET)
-    max_items: int | UnsetType = field(name="maxItems", default=UNSET)
+    min_items: int | UnsetType = UNSET
+    max_items: int | UnsetType = UNSET
     items: UntitledMultiSelectEnumSchemaItems
     default: list[str] | UnsetType = UNSET
 

@@ -71,7 +71,7 @@ if TYPE_CHECKING or is_needed("CompleteResultCompletion"):
 
         values: Annotated[list[str], Field(max_length=100)]
         total: int | MISSING = MISSING
-        has_more: Annotated[bool | MISSING, Field(alias="hasMore")] = MISSING
+        has_more: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("Cursor"):
@@ -124,7 +124,7 @@ if TYPE_CHECKING or is_needed("Icon"):
         """Picture that stands for an object in a user interface."""
 
         src: str
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        mime_type: str | MISSING = MISSING
         sizes: list[str] | MISSING = MISSING
         theme: Literal["dark", "light"] | MISSING = MISSING
 
@@ -147,7 +147,7 @@ if TYPE_CHECKING or is_needed("Implementation", "Icon"):
         icons: list[Icon] | MISSING = MISSING
         version: str
         description: str | MISSING = MISSING
-        website_url: Annotated[str | MISSING, Field(alias="websiteUrl")] = MISSING
+        website_url: str | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("InternalError"):
@@ -246,7 +246,7 @@ if TYPE_CHECKING or is_needed("LegacyTitledEnumSchema"):
         title: str | MISSING = MISSING
         description: str | MISSING = MISSING
         enum: list[str]
-        enum_names: Annotated[list[str] | MISSING, Field(alias="enumNames")] = MISSING
+        enum_names: list[str] | MISSING = MISSING
         default: str | MISSING = MISSING
 
 
@@ -268,7 +268,7 @@ if TYPE_CHECKING or is_needed("BlobResourceContents", "MetaObject"):
         """Contents of a binary resource, as base64."""
 
         uri: str
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        mime_type: str | MISSING = MISSING
         meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
         blob: str
 
@@ -305,7 +305,7 @@ if TYPE_CHECKING or is_needed("MissingRequiredClientCapabilityErrorErrorData", "
     class MissingRequiredClientCapabilityErrorErrorData(Model):
         """MissingRequiredClientCapabilityErrorErrorData"""
 
-        required_capabilities: Annotated[ClientCapabilities, Field(alias="requiredCapabilities")]
+        required_capabilities: ClientCapabilities
 
 
 if TYPE_CHECKING or is_needed(
@@ -334,18 +334,11 @@ if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
         """Preferences of the server for a model, for the client to consider when it picks one."""
 
         hints: list[ModelHint] | MISSING = MISSING
-        cost_priority: Annotated[
-            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING,
-            Field(alias="costPriority"),
-        ] = MISSING
-        speed_priority: Annotated[
-            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING,
-            Field(alias="speedPriority"),
-        ] = MISSING
-        intelligence_priority: Annotated[
-            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING,
-            Field(alias="intelligencePriority"),
-        ] = MISSING
+        cost_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING = MISSING
+        speed_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING = MISSING
+        intelligence_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING = (
+            MISSING
+        )
 
 
 if TYPE_CHECKING or is_needed("Notification"):
@@ -491,7 +484,7 @@ if TYPE_CHECKING or is_needed("CancelledNotificationParams", "NotificationMetaOb
         """Request to cancel, and the reason."""
 
         meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        request_id: Annotated[RequestId, Field(alias="requestId")]
+        request_id: RequestId
         reason: str | MISSING = MISSING
 
 
@@ -545,7 +538,7 @@ if TYPE_CHECKING or is_needed("ProgressNotificationParams", "NotificationMetaObj
         """Progress made so far on a request."""
 
         meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        progress_token: Annotated[ProgressToken, Field(alias="progressToken")]
+        progress_token: ProgressToken
         progress: float | int
         total: float | int | MISSING = MISSING
         message: str | MISSING = MISSING
@@ -578,7 +571,7 @@ if TYPE_CHECKING or is_needed(
     class RequestMetaObject(Model):
         """Metadata of a request: protocol version, client details and the updates it wants. https://modelcontextprotocol.io/specification/2026-07-28/schema#requestmetaobject"""
 
-        progress_token: Annotated[ProgressToken | MISSING, Field(alias="progressToken")] = MISSING
+        progress_token: ProgressToken | MISSING = MISSING
         """Token that asks for progress notifications and will be repeated in them."""
         protocol_version: Annotated[str, Field(alias="io.modelcontextprotocol/protocolVersion")]
         """Protocol version in which the request is made."""
@@ -679,7 +672,7 @@ if TYPE_CHECKING or is_needed("ResourceContents", "MetaObject"):
         """Base of the contents of a resource."""
 
         uri: str
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        mime_type: str | MISSING = MISSING
         meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
 
 
@@ -774,11 +767,9 @@ if TYPE_CHECKING or is_needed("CacheableResult", "ResultMetaObject"):
         """Base of results with a lifetime and a scope for caching."""
 
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
-        ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = constant(0, name="ttlMs")
-        cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = constant(
-            "private", name="cacheScope"
-        )
+        result_type: str = constant("complete")
+        ttl_ms: Annotated[int, Field(ge=0)] = constant(0)
+        cache_scope: Literal["private", "public"] = constant("private")
 
 
 if TYPE_CHECKING or is_needed("CompleteResult", "CompleteResultCompletion", "ResultMetaObject"):
@@ -787,7 +778,7 @@ if TYPE_CHECKING or is_needed("CompleteResult", "CompleteResultCompletion", "Res
         """Server returns suggested values for an argument."""
 
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
+        result_type: str = constant("complete")
         completion: CompleteResultCompletion
 
 
@@ -807,12 +798,10 @@ if TYPE_CHECKING or is_needed("ListPromptsResult", "Prompt", "ResultMetaObject")
         """Server returns one page of its prompts."""
 
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
-        next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-        ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = constant(0, name="ttlMs")
-        cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = constant(
-            "private", name="cacheScope"
-        )
+        result_type: str = constant("complete")
+        next_cursor: str | MISSING = MISSING
+        ttl_ms: Annotated[int, Field(ge=0)] = constant(0)
+        cache_scope: Literal["private", "public"] = constant("private")
         prompts: list[Prompt]
 
 
@@ -832,8 +821,8 @@ if TYPE_CHECKING or is_needed("PaginatedResult", "ResultMetaObject"):
         """Base of results that hold one page of a list."""
 
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
-        next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
+        result_type: str = constant("complete")
+        next_cursor: str | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("Result", "ResultMetaObject"):
@@ -842,7 +831,7 @@ if TYPE_CHECKING or is_needed("Result", "ResultMetaObject"):
         """Base of all results."""
 
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
+        result_type: str = constant("complete")
 
 
 if TYPE_CHECKING or is_needed("ClientResult", "Result"):
@@ -898,7 +887,7 @@ if TYPE_CHECKING or is_needed("Annotations", "Role"):
 
         audience: list[Role] | MISSING = MISSING
         priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING = MISSING
-        last_modified: Annotated[str | MISSING, Field(alias="lastModified")] = MISSING
+        last_modified: str | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("AudioContent", "Annotations", "MetaObject"):
@@ -908,7 +897,7 @@ if TYPE_CHECKING or is_needed("AudioContent", "Annotations", "MetaObject"):
 
         type: Literal["audio"] = constant("audio")
         data: str
-        mime_type: Annotated[str, Field(alias="mimeType")]
+        mime_type: str
         annotations: Annotations | MISSING = MISSING
         meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
 
@@ -920,7 +909,7 @@ if TYPE_CHECKING or is_needed("ImageContent", "Annotations", "MetaObject"):
 
         type: Literal["image"] = constant("image")
         data: str
-        mime_type: Annotated[str, Field(alias="mimeType")]
+        mime_type: str
         annotations: Annotations | MISSING = MISSING
         meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
 
@@ -935,7 +924,7 @@ if TYPE_CHECKING or is_needed("Resource", "Annotations", "Icon", "MetaObject"):
         icons: list[Icon] | MISSING = MISSING
         uri: str
         description: str | MISSING = MISSING
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        mime_type: str | MISSING = MISSING
         annotations: Annotations | MISSING = MISSING
         size: int | MISSING = MISSING
         meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
@@ -947,12 +936,10 @@ if TYPE_CHECKING or is_needed("ListResourcesResult", "Resource", "ResultMetaObje
         """Server returns one page of its resources."""
 
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
-        next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-        ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = constant(0, name="ttlMs")
-        cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = constant(
-            "private", name="cacheScope"
-        )
+        result_type: str = constant("complete")
+        next_cursor: str | MISSING = MISSING
+        ttl_ms: Annotated[int, Field(ge=0)] = constant(0)
+        cache_scope: Literal["private", "public"] = constant("private")
         resources: list[Resource]
 
 
@@ -977,7 +964,7 @@ if TYPE_CHECKING or is_needed("ResourceLink", "Annotations", "Icon", "MetaObject
         icons: list[Icon] | MISSING = MISSING
         uri: str
         description: str | MISSING = MISSING
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        mime_type: str | MISSING = MISSING
         annotations: Annotations | MISSING = MISSING
         size: int | MISSING = MISSING
         meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
@@ -991,9 +978,9 @@ if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations", "Icon", "MetaOb
         name: str
         title: str | MISSING = MISSING
         icons: list[Icon] | MISSING = MISSING
-        uri_template: Annotated[str, Field(alias="uriTemplate")]
+        uri_template: str
         description: str | MISSING = MISSING
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        mime_type: str | MISSING = MISSING
         annotations: Annotations | MISSING = MISSING
         meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
 
@@ -1004,13 +991,11 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesResult", "ResourceTemplate",
         """Server returns one page of its resource templates."""
 
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
-        next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-        ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = constant(0, name="ttlMs")
-        cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = constant(
-            "private", name="cacheScope"
-        )
-        resource_templates: Annotated[list[ResourceTemplate], Field(alias="resourceTemplates")]
+        result_type: str = constant("complete")
+        next_cursor: str | MISSING = MISSING
+        ttl_ms: Annotated[int, Field(ge=0)] = constant(0)
+        cache_scope: Literal["private", "public"] = constant("private")
+        resource_templates: list[ResourceTemplate]
 
 
 if TYPE_CHECKING or is_needed("ListResourceTemplatesResultResponse", "ListResourceTemplatesResult", "RequestId"):
@@ -1046,7 +1031,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesPrompts"):
     class ServerCapabilitiesPrompts(Model):
         """ServerCapabilitiesPrompts"""
 
-        list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
+        list_changed: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("ServerCapabilitiesResources"):
@@ -1055,7 +1040,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesResources"):
         """ServerCapabilitiesResources"""
 
         subscribe: bool | MISSING = MISSING
-        list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
+        list_changed: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("ServerCapabilitiesTools"):
@@ -1063,7 +1048,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesTools"):
     class ServerCapabilitiesTools(Model):
         """ServerCapabilitiesTools"""
 
-        list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
+        list_changed: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed(
@@ -1092,12 +1077,10 @@ if TYPE_CHECKING or is_needed("DiscoverResult", "ResultMetaObject", "ServerCapab
         """Server returns its supported versions, its capabilities and instructions for its use."""
 
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
-        ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = constant(0, name="ttlMs")
-        cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = constant(
-            "private", name="cacheScope"
-        )
-        supported_versions: Annotated[list[str], Field(alias="supportedVersions")]
+        result_type: str = constant("complete")
+        ttl_ms: Annotated[int, Field(ge=0)] = constant(0)
+        cache_scope: Literal["private", "public"] = constant("private")
+        supported_versions: list[str]
         capabilities: ServerCapabilities
         instructions: str | MISSING = MISSING
 
@@ -1120,8 +1103,8 @@ if TYPE_CHECKING or is_needed("StringSchema"):
         type: Literal["string"] = constant("string")
         title: str | MISSING = MISSING
         description: str | MISSING = MISSING
-        min_length: Annotated[int | MISSING, Field(alias="minLength")] = MISSING
-        max_length: Annotated[int | MISSING, Field(alias="maxLength")] = MISSING
+        min_length: int | MISSING = MISSING
+        max_length: int | MISSING = MISSING
         format: Literal["date", "date-time", "email", "uri"] | MISSING = MISSING
         default: str | MISSING = MISSING
 
@@ -1131,10 +1114,10 @@ if TYPE_CHECKING or is_needed("SubscriptionFilter"):
     class SubscriptionFilter(Model):
         """Kinds of notification that a subscription delivers."""
 
-        tools_list_changed: Annotated[bool | MISSING, Field(alias="toolsListChanged")] = MISSING
-        prompts_list_changed: Annotated[bool | MISSING, Field(alias="promptsListChanged")] = MISSING
-        resources_list_changed: Annotated[bool | MISSING, Field(alias="resourcesListChanged")] = MISSING
-        resource_subscriptions: Annotated[list[str] | MISSING, Field(alias="resourceSubscriptions")] = MISSING
+        tools_list_changed: bool | MISSING = MISSING
+        prompts_list_changed: bool | MISSING = MISSING
+        resources_list_changed: bool | MISSING = MISSING
+        resource_subscriptions: list[str] | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed(
@@ -1196,7 +1179,7 @@ if TYPE_CHECKING or is_needed("SubscriptionsListenResult", "SubscriptionsListenR
     class SubscriptionsListenResult(Model):
         """Server ends a subscription in an orderly way."""
 
-        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
+        result_type: str = constant("complete")
         meta: Annotated[SubscriptionsListenResultMetaObject, Field(alias="_meta")]
 
 
@@ -1227,7 +1210,7 @@ if TYPE_CHECKING or is_needed("TextResourceContents", "MetaObject"):
         """Contents of a resource, as text."""
 
         uri: str
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        mime_type: str | MISSING = MISSING
         meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
         text: str
 
@@ -1264,10 +1247,10 @@ if TYPE_CHECKING or is_needed("CallToolResult", "ContentBlock", "ResultMetaObjec
         """Server returns the output of a tool, or its error."""
 
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
+        result_type: str = constant("complete")
         content: list[ContentBlock]
-        structured_content: Annotated[Any | MISSING, Field(alias="structuredContent")] = MISSING
-        is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
+        structured_content: Any | MISSING = MISSING
+        is_error: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("PromptMessage", "ContentBlock", "Role"):
@@ -1285,7 +1268,7 @@ if TYPE_CHECKING or is_needed("GetPromptResult", "PromptMessage", "ResultMetaObj
         """Server returns the messages of a prompt."""
 
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
+        result_type: str = constant("complete")
         description: str | MISSING = MISSING
         messages: list[PromptMessage]
 
@@ -1296,11 +1279,9 @@ if TYPE_CHECKING or is_needed("ReadResourceResult", "EmbeddedResourceResource", 
         """Server returns the contents of a resource."""
 
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
-        ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = constant(0, name="ttlMs")
-        cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = constant(
-            "private", name="cacheScope"
-        )
+        result_type: str = constant("complete")
+        ttl_ms: Annotated[int, Field(ge=0)] = constant(0)
+        cache_scope: Literal["private", "public"] = constant("private")
         contents: list[EmbeddedResourceResource]
 
 
@@ -1318,7 +1299,7 @@ if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItems", "TitledMultiSe
     class TitledMultiSelectEnumSchemaItems(Model):
         """TitledMultiSelectEnumSchemaItems"""
 
-        any_of: Annotated[list[TitledMultiSelectEnumSchemaItemsAnyOfItem], Field(alias="anyOf")]
+        any_of: list[TitledMultiSelectEnumSchemaItemsAnyOfItem]
 
 
 if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchema", "TitledMultiSelectEnumSchemaItems"):
@@ -1329,8 +1310,8 @@ if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchema", "TitledMultiSelectE
         type: Literal["array"] = constant("array")
         title: str | MISSING = MISSING
         description: str | MISSING = MISSING
-        min_items: Annotated[int | MISSING, Field(alias="minItems")] = MISSING
-        max_items: Annotated[int | MISSING, Field(alias="maxItems")] = MISSING
+        min_items: int | MISSING = MISSING
+        max_items: int | MISSING = MISSING
         items: TitledMultiSelectEnumSchemaItems
         default: list[str] | MISSING = MISSING
 
@@ -1352,7 +1333,7 @@ if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchema", "TitledSingleSelec
         type: Literal["string"] = constant("string")
         title: str | MISSING = MISSING
         description: str | MISSING = MISSING
-        one_of: Annotated[list[TitledSingleSelectEnumSchemaOneOfItem], Field(alias="oneOf")]
+        one_of: list[TitledSingleSelectEnumSchemaOneOfItem]
         default: str | MISSING = MISSING
 
 
@@ -1362,10 +1343,10 @@ if TYPE_CHECKING or is_needed("ToolAnnotations"):
         """Hints about how a tool behaves, not to be relied on from an untrusted server."""
 
         title: str | MISSING = MISSING
-        read_only_hint: Annotated[bool | MISSING, Field(alias="readOnlyHint")] = MISSING
-        destructive_hint: Annotated[bool | MISSING, Field(alias="destructiveHint")] = MISSING
-        idempotent_hint: Annotated[bool | MISSING, Field(alias="idempotentHint")] = MISSING
-        open_world_hint: Annotated[bool | MISSING, Field(alias="openWorldHint")] = MISSING
+        read_only_hint: bool | MISSING = MISSING
+        destructive_hint: bool | MISSING = MISSING
+        idempotent_hint: bool | MISSING = MISSING
+        open_world_hint: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("ToolChoice"):
@@ -1441,8 +1422,8 @@ if TYPE_CHECKING or is_needed("Tool", "Icon", "MetaObject", "ToolAnnotations", "
         title: str | MISSING = MISSING
         icons: list[Icon] | MISSING = MISSING
         description: str | MISSING = MISSING
-        input_schema: Annotated[ToolInputSchema, Field(alias="inputSchema")]
-        output_schema: Annotated[ToolOutputSchema | MISSING, Field(alias="outputSchema")] = MISSING
+        input_schema: ToolInputSchema
+        output_schema: ToolOutputSchema | MISSING = MISSING
         annotations: ToolAnnotations | MISSING = MISSING
         meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
 
@@ -1453,12 +1434,10 @@ if TYPE_CHECKING or is_needed("ListToolsResult", "ResultMetaObject", "Tool"):
         """Server returns one page of its tools."""
 
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
-        next_cursor: Annotated[str | MISSING, Field(alias="nextCursor")] = MISSING
-        ttl_ms: Annotated[int, Field(alias="ttlMs", ge=0)] = constant(0, name="ttlMs")
-        cache_scope: Annotated[Literal["private", "public"], Field(alias="cacheScope")] = constant(
-            "private", name="cacheScope"
-        )
+        result_type: str = constant("complete")
+        next_cursor: str | MISSING = MISSING
+        ttl_ms: Annotated[int, Field(ge=0)] = constant(0)
+        cache_scope: Literal["private", "public"] = constant("private")
         tools: list[Tool]
 
 
@@ -1478,10 +1457,10 @@ if TYPE_CHECKING or is_needed("ToolResultContent", "ContentBlock", "MetaObject")
         """Outcome of a tool call, given back to the model."""
 
         type: Literal["tool_result"] = constant("tool_result")
-        tool_use_id: Annotated[str, Field(alias="toolUseId")]
+        tool_use_id: str
         content: list[ContentBlock]
-        structured_content: Annotated[Any | MISSING, Field(alias="structuredContent")] = MISSING
-        is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
+        structured_content: Any | MISSING = MISSING
+        is_error: bool | MISSING = MISSING
         meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
 
 
@@ -1536,7 +1515,7 @@ if TYPE_CHECKING or is_needed(
         )
         meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
         model: str
-        stop_reason: Annotated[str | MISSING, Field(alias="stopReason")] = MISSING
+        stop_reason: str | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("InputResponse", "CreateMessageResult", "ElicitResult", "ListRootsResult"):
@@ -1557,8 +1536,8 @@ if TYPE_CHECKING or is_needed("CallToolRequestParams", "InputResponses", "Reques
         """Tool to run, with its arguments."""
 
         meta: Annotated[RequestMetaObject, Field(alias="_meta")]
-        input_responses: Annotated[InputResponses | MISSING, Field(alias="inputResponses")] = MISSING
-        request_state: Annotated[str | MISSING, Field(alias="requestState")] = MISSING
+        input_responses: InputResponses | MISSING = MISSING
+        request_state: str | MISSING = MISSING
         name: str
         arguments: dict[str, Any] | MISSING = MISSING
 
@@ -1580,8 +1559,8 @@ if TYPE_CHECKING or is_needed("GetPromptRequestParams", "InputResponses", "Reque
         """Prompt to fetch, with its arguments."""
 
         meta: Annotated[RequestMetaObject, Field(alias="_meta")]
-        input_responses: Annotated[InputResponses | MISSING, Field(alias="inputResponses")] = MISSING
-        request_state: Annotated[str | MISSING, Field(alias="requestState")] = MISSING
+        input_responses: InputResponses | MISSING = MISSING
+        request_state: str | MISSING = MISSING
         name: str
         arguments: dict[str, str] | MISSING = MISSING
 
@@ -1603,8 +1582,8 @@ if TYPE_CHECKING or is_needed("InputResponseRequestParams", "InputResponses", "R
         """Base of parameters with which a client retries a request, adding the input asked for."""
 
         meta: Annotated[RequestMetaObject, Field(alias="_meta")]
-        input_responses: Annotated[InputResponses | MISSING, Field(alias="inputResponses")] = MISSING
-        request_state: Annotated[str | MISSING, Field(alias="requestState")] = MISSING
+        input_responses: InputResponses | MISSING = MISSING
+        request_state: str | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("ReadResourceRequestParams", "InputResponses", "RequestMetaObject"):
@@ -1614,8 +1593,8 @@ if TYPE_CHECKING or is_needed("ReadResourceRequestParams", "InputResponses", "Re
 
         meta: Annotated[RequestMetaObject, Field(alias="_meta")]
         uri: str
-        input_responses: Annotated[InputResponses | MISSING, Field(alias="inputResponses")] = MISSING
-        request_state: Annotated[str | MISSING, Field(alias="requestState")] = MISSING
+        input_responses: InputResponses | MISSING = MISSING
+        request_state: str | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("ReadResourceRequest", "ReadResourceRequestParams", "RequestId"):
@@ -1694,17 +1673,15 @@ if TYPE_CHECKING or is_needed(
         """Conversation to continue, with limits and preferences for the generation."""
 
         messages: list[SamplingMessage]
-        model_preferences: Annotated[ModelPreferences | MISSING, Field(alias="modelPreferences")] = MISSING
-        system_prompt: Annotated[str | MISSING, Field(alias="systemPrompt")] = MISSING
-        include_context: Annotated[
-            Literal["allServers", "none", "thisServer"] | MISSING, Field(alias="includeContext")
-        ] = MISSING
+        model_preferences: ModelPreferences | MISSING = MISSING
+        system_prompt: str | MISSING = MISSING
+        include_context: Literal["allServers", "none", "thisServer"] | MISSING = MISSING
         temperature: float | int | MISSING = MISSING
-        max_tokens: Annotated[int, Field(alias="maxTokens")]
-        stop_sequences: Annotated[list[str] | MISSING, Field(alias="stopSequences")] = MISSING
+        max_tokens: int
+        stop_sequences: list[str] | MISSING = MISSING
         metadata: JSONObject | MISSING = MISSING
         tools: list[Tool] | MISSING = MISSING
-        tool_choice: Annotated[ToolChoice | MISSING, Field(alias="toolChoice")] = MISSING
+        tool_choice: ToolChoice | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("CreateMessageRequest", "CreateMessageRequestParams"):
@@ -1762,8 +1739,8 @@ if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchema", "UntitledMultiSel
         type: Literal["array"] = constant("array")
         title: str | MISSING = MISSING
         description: str | MISSING = MISSING
-        min_items: Annotated[int | MISSING, Field(alias="minItems")] = MISSING
-        max_items: Annotated[int | MISSING, Field(alias="maxItems")] = MISSING
+        min_items: int | MISSING = MISSING
+        max_items: int | MISSING = MISSING
         items: UntitledMultiSelectEnumSchemaItems
         default: list[str] | MISSING = MISSING
 
@@ -1855,7 +1832,7 @@ if TYPE_CHECKING or is_needed("ElicitRequestFormParams", "ElicitRequestFormParam
 
         mode: Literal["form"] | MISSING = constant("form", optional=True)
         message: str
-        requested_schema: Annotated[ElicitRequestFormParamsRequestedSchema, Field(alias="requestedSchema")]
+        requested_schema: ElicitRequestFormParamsRequestedSchema
 
 
 if TYPE_CHECKING or is_needed("ElicitRequestParams", "ElicitRequestFormParams", "ElicitRequestURLParams"):
@@ -1892,9 +1869,9 @@ if TYPE_CHECKING or is_needed("InputRequiredResult", "InputRequests", "ResultMet
         """Server reports that it needs more input before it can complete the request."""
 
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        result_type: Annotated[str, Field(alias="resultType")] = constant("input_required", name="resultType")
-        input_requests: Annotated[InputRequests | MISSING, Field(alias="inputRequests")] = MISSING
-        request_state: Annotated[str | MISSING, Field(alias="requestState")] = MISSING
+        result_type: str = constant("input_required")
+        input_requests: InputRequests | MISSING = MISSING
+        request_state: str | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("CallToolResultResponseResult", "CallToolResult", "InputRequiredResult"):

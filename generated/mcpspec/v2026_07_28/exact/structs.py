@@ -30,7 +30,7 @@ class Annotations(Struct, kw_only=True):
 
     audience: list[Role] | UnsetType = UNSET
     priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = UNSET
-    last_modified: str | UnsetType = field(name="lastModified", default=UNSET)
+    last_modified: str | UnsetType = UNSET
 
 
 class AudioContent(Struct, kw_only=True, tag_field="type", tag="audio"):
@@ -38,7 +38,7 @@ class AudioContent(Struct, kw_only=True, tag_field="type", tag="audio"):
 
     type: ClassVar[Literal["audio"]] = "audio"
     data: str
-    mime_type: str = field(name="mimeType")
+    mime_type: str
     annotations: Annotations | UnsetType = UNSET
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
 
@@ -54,7 +54,7 @@ class BlobResourceContents(Struct, kw_only=True):
     """Contents of a binary resource, as base64."""
 
     uri: str
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | UnsetType = UNSET
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
     blob: str
 
@@ -72,9 +72,9 @@ class CacheableResult(ConstantStruct, kw_only=True):
     """Base of results with a lifetime and a scope for caching."""
 
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
-    result_type: str = constant("complete", name="resultType")
-    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0, name="ttlMs")
-    cache_scope: Literal["private", "public"] = constant("private", name="cacheScope")
+    result_type: str = constant("complete")
+    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0)
+    cache_scope: Literal["private", "public"] = constant("private")
 
 
 class CallToolRequest(ConstantStruct, kw_only=True, tag_field="method", tag="tools/call"):
@@ -90,8 +90,8 @@ class CallToolRequestParams(Struct, kw_only=True):
     """Tool to run, with its arguments."""
 
     meta: RequestMetaObject = field(name="_meta")
-    input_responses: InputResponses | UnsetType = field(name="inputResponses", default=UNSET)
-    request_state: str | UnsetType = field(name="requestState", default=UNSET)
+    input_responses: InputResponses | UnsetType = UNSET
+    request_state: str | UnsetType = UNSET
     name: str
     arguments: dict[str, Any] | UnsetType = UNSET
 
@@ -100,10 +100,10 @@ class CallToolResult(ConstantStruct, kw_only=True):
     """Server returns the output of a tool, or its error."""
 
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
-    result_type: str = constant("complete", name="resultType")
+    result_type: str = constant("complete")
     content: list[ContentBlock]
-    structured_content: Any | UnsetType = field(name="structuredContent", default=UNSET)
-    is_error: bool | UnsetType = field(name="isError", default=UNSET)
+    structured_content: Any | UnsetType = UNSET
+    is_error: bool | UnsetType = UNSET
 
 
 class CallToolResultResponse(ConstantStruct, kw_only=True):
@@ -126,7 +126,7 @@ class CancelledNotificationParams(Struct, kw_only=True):
     """Request to cancel, and the reason."""
 
     meta: NotificationMetaObject | UnsetType = field(name="_meta", default=UNSET)
-    request_id: RequestId = field(name="requestId")
+    request_id: RequestId
     reason: str | UnsetType = UNSET
 
 
@@ -193,7 +193,7 @@ class CompleteResult(ConstantStruct, kw_only=True):
     """Server returns suggested values for an argument."""
 
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
-    result_type: str = constant("complete", name="resultType")
+    result_type: str = constant("complete")
     completion: CompleteResultCompletion
 
 
@@ -202,7 +202,7 @@ class CompleteResultCompletion(Struct, kw_only=True):
 
     values: Annotated[list[str], Meta(max_length=100)]
     total: int | UnsetType = UNSET
-    has_more: bool | UnsetType = field(name="hasMore", default=UNSET)
+    has_more: bool | UnsetType = UNSET
 
 
 class CompleteResultResponse(ConstantStruct, kw_only=True):
@@ -224,17 +224,15 @@ class CreateMessageRequestParams(Struct, kw_only=True):
     """Conversation to continue, with limits and preferences for the generation."""
 
     messages: list[SamplingMessage]
-    model_preferences: ModelPreferences | UnsetType = field(name="modelPreferences", default=UNSET)
-    system_prompt: str | UnsetType = field(name="systemPrompt", default=UNSET)
-    include_context: Literal["allServers", "none", "thisServer"] | UnsetType = field(
-        name="includeContext", default=UNSET
-    )
+    model_preferences: ModelPreferences | UnsetType = UNSET
+    system_prompt: str | UnsetType = UNSET
+    include_context: Literal["allServers", "none", "thisServer"] | UnsetType = UNSET
     temperature: float | int | UnsetType = UNSET
-    max_tokens: int = field(name="maxTokens")
-    stop_sequences: list[str] | UnsetType = field(name="stopSequences", default=UNSET)
+    max_tokens: int
+    stop_sequences: list[str] | UnsetType = UNSET
     metadata: JSONObject | UnsetType = UNSET
     tools: list[Tool] | UnsetType = UNSET
-    tool_choice: ToolChoice | UnsetType = field(name="toolChoice", default=UNSET)
+    tool_choice: ToolChoice | UnsetType = UNSET
 
 
 class CreateMessageResult(Struct, kw_only=True):
@@ -251,7 +249,7 @@ class CreateMessageResult(Struct, kw_only=True):
     )
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
     model: str
-    stop_reason: str | UnsetType = field(name="stopReason", default=UNSET)
+    stop_reason: str | UnsetType = UNSET
 
 
 Cursor: TypeAlias = str
@@ -271,10 +269,10 @@ class DiscoverResult(ConstantStruct, kw_only=True):
     """Server returns its supported versions, its capabilities and instructions for its use."""
 
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
-    result_type: str = constant("complete", name="resultType")
-    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0, name="ttlMs")
-    cache_scope: Literal["private", "public"] = constant("private", name="cacheScope")
-    supported_versions: list[str] = field(name="supportedVersions")
+    result_type: str = constant("complete")
+    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0)
+    cache_scope: Literal["private", "public"] = constant("private")
+    supported_versions: list[str]
     capabilities: ServerCapabilities
     instructions: str | UnsetType = UNSET
 
@@ -299,7 +297,7 @@ class ElicitRequestFormParams(ConstantStruct, kw_only=True):
 
     mode: Literal["form"] | UnsetType = constant("form", optional=True)
     message: str
-    requested_schema: ElicitRequestFormParamsRequestedSchema = field(name="requestedSchema")
+    requested_schema: ElicitRequestFormParamsRequestedSchema
 
 
 class ElicitRequestFormParamsRequestedSchema(OpenObject):
@@ -370,8 +368,8 @@ class GetPromptRequestParams(Struct, kw_only=True):
     """Prompt to fetch, with its arguments."""
 
     meta: RequestMetaObject = field(name="_meta")
-    input_responses: InputResponses | UnsetType = field(name="inputResponses", default=UNSET)
-    request_state: str | UnsetType = field(name="requestState", default=UNSET)
+    input_responses: InputResponses | UnsetType = UNSET
+    request_state: str | UnsetType = UNSET
     name: str
     arguments: dict[str, str] | UnsetType = UNSET
 
@@ -380,7 +378,7 @@ class GetPromptResult(ConstantStruct, kw_only=True):
     """Server returns the messages of a prompt."""
 
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
-    result_type: str = constant("complete", name="resultType")
+    result_type: str = constant("complete")
     description: str | UnsetType = UNSET
     messages: list[PromptMessage]
 
@@ -413,7 +411,7 @@ class Icon(Struct, kw_only=True):
     """Picture that stands for an object in a user interface."""
 
     src: str
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | UnsetType = UNSET
     sizes: list[str] | UnsetType = UNSET
     theme: Literal["dark", "light"] | UnsetType = UNSET
 
@@ -429,7 +427,7 @@ class ImageContent(Struct, kw_only=True, tag_field="type", tag="image"):
 
     type: ClassVar[Literal["image"]] = "image"
     data: str
-    mime_type: str = field(name="mimeType")
+    mime_type: str
     annotations: Annotations | UnsetType = UNSET
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
 
@@ -442,16 +440,16 @@ class Implementation(Struct, kw_only=True):
     icons: list[Icon] | UnsetType = UNSET
     version: str
     description: str | UnsetType = UNSET
-    website_url: str | UnsetType = field(name="websiteUrl", default=UNSET)
+    website_url: str | UnsetType = UNSET
 
 
 class InputRequiredResult(ConstantStruct, kw_only=True):
     """Server reports that it needs more input before it can complete the request."""
 
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
-    result_type: str = constant("input_required", name="resultType")
-    input_requests: InputRequests | UnsetType = field(name="inputRequests", default=UNSET)
-    request_state: str | UnsetType = field(name="requestState", default=UNSET)
+    result_type: str = constant("input_required")
+    input_requests: InputRequests | UnsetType = UNSET
+    request_state: str | UnsetType = UNSET
 
 
 if TYPE_CHECKING:
@@ -474,8 +472,8 @@ class InputResponseRequestParams(Struct, kw_only=True):
     """Base of parameters with which a client retries a request, adding the input asked for."""
 
     meta: RequestMetaObject = field(name="_meta")
-    input_responses: InputResponses | UnsetType = field(name="inputResponses", default=UNSET)
-    request_state: str | UnsetType = field(name="requestState", default=UNSET)
+    input_responses: InputResponses | UnsetType = UNSET
+    request_state: str | UnsetType = UNSET
 
 
 class InternalError(ConstantStruct, kw_only=True):
@@ -572,7 +570,7 @@ class LegacyTitledEnumSchema(ConstantStruct, kw_only=True):
     title: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
     enum: list[str]
-    enum_names: list[str] | UnsetType = field(name="enumNames", default=UNSET)
+    enum_names: list[str] | UnsetType = UNSET
     default: str | UnsetType = UNSET
 
 
@@ -589,10 +587,10 @@ class ListPromptsResult(ConstantStruct, kw_only=True):
     """Server returns one page of its prompts."""
 
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
-    result_type: str = constant("complete", name="resultType")
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
-    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0, name="ttlMs")
-    cache_scope: Literal["private", "public"] = constant("private", name="cacheScope")
+    result_type: str = constant("complete")
+    next_cursor: str | UnsetType = UNSET
+    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0)
+    cache_scope: Literal["private", "public"] = constant("private")
     prompts: list[Prompt]
 
 
@@ -617,11 +615,11 @@ class ListResourceTemplatesResult(ConstantStruct, kw_only=True):
     """Server returns one page of its resource templates."""
 
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
-    result_type: str = constant("complete", name="resultType")
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
-    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0, name="ttlMs")
-    cache_scope: Literal["private", "public"] = constant("private", name="cacheScope")
-    resource_templates: list[ResourceTemplate] = field(name="resourceTemplates")
+    result_type: str = constant("complete")
+    next_cursor: str | UnsetType = UNSET
+    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0)
+    cache_scope: Literal["private", "public"] = constant("private")
+    resource_templates: list[ResourceTemplate]
 
 
 class ListResourceTemplatesResultResponse(ConstantStruct, kw_only=True):
@@ -645,10 +643,10 @@ class ListResourcesResult(ConstantStruct, kw_only=True):
     """Server returns one page of its resources."""
 
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
-    result_type: str = constant("complete", name="resultType")
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
-    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0, name="ttlMs")
-    cache_scope: Literal["private", "public"] = constant("private", name="cacheScope")
+    result_type: str = constant("complete")
+    next_cursor: str | UnsetType = UNSET
+    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0)
+    cache_scope: Literal["private", "public"] = constant("private")
     resources: list[Resource]
 
 
@@ -711,10 +709,10 @@ class ListToolsResult(ConstantStruct, kw_only=True):
     """Server returns one page of its tools."""
 
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
-    result_type: str = constant("complete", name="resultType")
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
-    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0, name="ttlMs")
-    cache_scope: Literal["private", "public"] = constant("private", name="cacheScope")
+    result_type: str = constant("complete")
+    next_cursor: str | UnsetType = UNSET
+    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0)
+    cache_scope: Literal["private", "public"] = constant("private")
     tools: list[Tool]
 
 
@@ -778,7 +776,7 @@ class MissingRequiredClientCapabilityErrorError(ConstantStruct, kw_only=True):
 class MissingRequiredClientCapabilityErrorErrorData(Struct, kw_only=True):
     """MissingRequiredClientCapabilityErrorErrorData"""
 
-    required_capabilities: ClientCapabilities = field(name="requiredCapabilities")
+    required_capabilities: ClientCapabilities
 
 
 class ModelHint(Struct, kw_only=True):
@@ -791,15 +789,9 @@ class ModelPreferences(Struct, kw_only=True):
     """Preferences of the server for a model, for the client to consider when it picks one."""
 
     hints: list[ModelHint] | UnsetType = UNSET
-    cost_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
-        name="costPriority", default=UNSET
-    )
-    speed_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
-        name="speedPriority", default=UNSET
-    )
-    intelligence_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
-        name="intelligencePriority", default=UNSET
-    )
+    cost_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = UNSET
+    speed_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = UNSET
+    intelligence_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = UNSET
 
 
 class Notification(Struct, kw_only=True):
@@ -854,8 +846,8 @@ class PaginatedResult(ConstantStruct, kw_only=True):
     """Base of results that hold one page of a list."""
 
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
-    result_type: str = constant("complete", name="resultType")
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    result_type: str = constant("complete")
+    next_cursor: str | UnsetType = UNSET
 
 
 class ParseError(ConstantStruct, kw_only=True):
@@ -878,7 +870,7 @@ class ProgressNotificationParams(Struct, kw_only=True):
     """Progress made so far on a request."""
 
     meta: NotificationMetaObject | UnsetType = field(name="_meta", default=UNSET)
-    progress_token: ProgressToken = field(name="progressToken")
+    progress_token: ProgressToken
     progress: float | int
     total: float | int | UnsetType = UNSET
     message: str | UnsetType = UNSET
@@ -947,17 +939,17 @@ class ReadResourceRequestParams(Struct, kw_only=True):
 
     meta: RequestMetaObject = field(name="_meta")
     uri: str
-    input_responses: InputResponses | UnsetType = field(name="inputResponses", default=UNSET)
-    request_state: str | UnsetType = field(name="requestState", default=UNSET)
+    input_responses: InputResponses | UnsetType = UNSET
+    request_state: str | UnsetType = UNSET
 
 
 class ReadResourceResult(ConstantStruct, kw_only=True):
     """Server returns the contents of a resource."""
 
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
-    result_type: str = constant("complete", name="resultType")
-    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0, name="ttlMs")
-    cache_scope: Literal["private", "public"] = constant("private", name="cacheScope")
+    result_type: str = constant("complete")
+    ttl_ms: Annotated[int, Meta(ge=0)] = constant(0)
+    cache_scope: Literal["private", "public"] = constant("private")
     contents: list[EmbeddedResourceResource]
 
 
@@ -1018,7 +1010,7 @@ class Resource(Struct, kw_only=True):
     icons: list[Icon] | UnsetType = UNSET
     uri: str
     description: str | UnsetType = UNSET
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | UnsetType = UNSET
     annotations: Annotations | UnsetType = UNSET
     size: int | UnsetType = UNSET
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
@@ -1028,7 +1020,7 @@ class ResourceContents(Struct, kw_only=True):
     """Base of the contents of a resource."""
 
     uri: str
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | UnsetType = UNSET
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
 
 
@@ -1041,7 +1033,7 @@ class ResourceLink(Struct, kw_only=True, tag_field="type", tag="resource_link"):
     icons: list[Icon] | UnsetType = UNSET
     uri: str
     description: str | UnsetType = UNSET
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | UnsetType = UNSET
     annotations: Annotations | UnsetType = UNSET
     size: int | UnsetType = UNSET
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
@@ -1070,9 +1062,9 @@ class ResourceTemplate(Struct, kw_only=True):
     name: str
     title: str | UnsetType = UNSET
     icons: list[Icon] | UnsetType = UNSET
-    uri_template: str = field(name="uriTemplate")
+    uri_template: str
     description: str | UnsetType = UNSET
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | UnsetType = UNSET
     annotations: Annotations | UnsetType = UNSET
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
 
@@ -1171,20 +1163,20 @@ class ServerCapabilities(Struct, kw_only=True):
 class ServerCapabilitiesPrompts(Struct, kw_only=True):
     """ServerCapabilitiesPrompts"""
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | UnsetType = UNSET
 
 
 class ServerCapabilitiesResources(Struct, kw_only=True):
     """ServerCapabilitiesResources"""
 
     subscribe: bool | UnsetType = UNSET
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | UnsetType = UNSET
 
 
 class ServerCapabilitiesTools(Struct, kw_only=True):
     """ServerCapabilitiesTools"""
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | UnsetType = UNSET
 
 
 class StringSchema(ConstantStruct, kw_only=True):
@@ -1193,8 +1185,8 @@ class StringSchema(ConstantStruct, kw_only=True):
     type: Literal["string"] = constant("string")
     title: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
-    min_length: int | UnsetType = field(name="minLength", default=UNSET)
-    max_length: int | UnsetType = field(name="maxLength", default=UNSET)
+    min_length: int | UnsetType = UNSET
+    max_length: int | UnsetType = UNSET
     format: Literal["date", "date-time", "email", "uri"] | UnsetType = UNSET
     default: str | UnsetType = UNSET
 
@@ -1202,10 +1194,10 @@ class StringSchema(ConstantStruct, kw_only=True):
 class SubscriptionFilter(Struct, kw_only=True):
     """Kinds of notification that a subscription delivers."""
 
-    tools_list_changed: bool | UnsetType = field(name="toolsListChanged", default=UNSET)
-    prompts_list_changed: bool | UnsetType = field(name="promptsListChanged", default=UNSET)
-    resources_list_changed: bool | UnsetType = field(name="resourcesListChanged", default=UNSET)
-    resource_subscriptions: list[str] | UnsetType = field(name="resourceSubscriptions", default=UNSET)
+    tools_list_changed: bool | UnsetType = UNSET
+    prompts_list_changed: bool | UnsetType = UNSET
+    resources_list_changed: bool | UnsetType = UNSET
+    resource_subscriptions: list[str] | UnsetType = UNSET
 
 
 class SubscriptionsAcknowledgedNotification(
@@ -1259,7 +1251,7 @@ class SubscriptionsListenRequestParams(Struct, kw_only=True):
 class SubscriptionsListenResult(ConstantStruct, kw_only=True):
     """Server ends a subscription in an orderly way."""
 
-    result_type: str = constant("complete", name="resultType")
+    result_type: str = constant("complete")
     meta: SubscriptionsListenResultMetaObject = field(name="_meta")
 
 
@@ -1335,7 +1327,7 @@ class TextResourceContents(Struct, kw_only=True):
     """Contents of a resource, as text."""
 
     uri: str
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | UnsetType = UNSET
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
     text: str
 
@@ -1354,8 +1346,8 @@ class TitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
     type: Literal["array"] = constant("array")
     title: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
-    min_items: int | UnsetType = field(name="minItems", default=UNSET)
-    max_items: int | UnsetType = field(name="maxItems", default=UNSET)
+    min_items: int | UnsetType = UNSET
+    max_items: int | UnsetType = UNSET
     items: TitledMultiSelectEnumSchemaItems
     default: list[str] | UnsetType = UNSET
 
@@ -1363,7 +1355,7 @@ class TitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
 class TitledMultiSelectEnumSchemaItems(Struct, kw_only=True):
     """TitledMultiSelectEnumSchemaItems"""
 
-    any_of: list[TitledMultiSelectEnumSchemaItemsAnyOfItem] = field(name="anyOf")
+    any_of: list[TitledMultiSelectEnumSchemaItemsAnyOfItem]
 
 
 class TitledMultiSelectEnumSchemaItemsAnyOfItem(Struct, kw_only=True):
@@ -1379,7 +1371,7 @@ class TitledSingleSelectEnumSchema(ConstantStruct, kw_only=True):
     type: Literal["string"] = constant("string")
     title: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
-    one_of: list[TitledSingleSelectEnumSchemaOneOfItem] = field(name="oneOf")
+    one_of: list[TitledSingleSelectEnumSchemaOneOfItem]
     default: str | UnsetType = UNSET
 
 
@@ -1397,8 +1389,8 @@ class Tool(Struct, kw_only=True):
     title: str | UnsetType = UNSET
     icons: list[Icon] | UnsetType = UNSET
     description: str | UnsetType = UNSET
-    input_schema: ToolInputSchema = field(name="inputSchema")
-    output_schema: ToolOutputSchema | UnsetType = field(name="outputSchema", default=UNSET)
+    input_schema: ToolInputSchema
+    output_schema: ToolOutputSchema | UnsetType = UNSET
     annotations: ToolAnnotations | UnsetType = UNSET
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
 
@@ -1407,10 +1399,10 @@ class ToolAnnotations(Struct, kw_only=True):
     """Hints about how a tool behaves, not to be relied on from an untrusted server."""
 
     title: str | UnsetType = UNSET
-    read_only_hint: bool | UnsetType = field(name="readOnlyHint", default=UNSET)
-    destructive_hint: bool | UnsetType = field(name="destructiveHint", default=UNSET)
-    idempotent_hint: bool | UnsetType = field(name="idempotentHint", default=UNSET)
-    open_world_hint: bool | UnsetType = field(name="openWorldHint", default=UNSET)
+    read_only_hint: bool | UnsetType = UNSET
+    destructive_hint: bool | UnsetType = UNSET
+    idempotent_hint: bool | UnsetType = UNSET
+    open_world_hint: bool | UnsetType = UNSET
 
 
 class ToolChoice(Struct, kw_only=True):
@@ -1464,10 +1456,10 @@ class ToolResultContent(Struct, kw_only=True, tag_field="type", tag="tool_result
     """Outcome of a tool call, given back to the model."""
 
     type: ClassVar[Literal["tool_result"]] = "tool_result"
-    tool_use_id: str = field(name="toolUseId")
+    tool_use_id: str
     content: list[ContentBlock]
-    structured_content: Any | UnsetType = field(name="structuredContent", default=UNSET)
-    is_error: bool | UnsetType = field(name="isError", default=UNSET)
+    structured_content: Any | UnsetType = UNSET
+    is_error: bool | UnsetType = UNSET
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
 
 
@@ -1514,8 +1506,8 @@ class UntitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
     type: Literal["array"] = constant("array")
     title: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
-    min_items: int | UnsetType = field(name="minItems", default=UNSET)
-    max_items: int | UnsetType = field(name="maxItems", default=UNSET)
+    min_items: int | UnsetType = UNSET
+    max_items: int | UnsetType = UNSET
     items: UntitledMultiSelectEnumSchemaItems
     default: list[str] | UnsetType = UNSET
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING or is_needed("McpUiAppCapabilitiesTools"):
     class McpUiAppCapabilitiesTools(Model):
         """McpUiAppCapabilitiesTools"""
 
-        list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
+        list_changed: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("McpUiClientCapabilities"):
@@ -52,7 +52,7 @@ if TYPE_CHECKING or is_needed("McpUiClientCapabilities"):
     class McpUiClientCapabilities(Model):
         """Settings of a host that shows pages."""
 
-        mime_types: Annotated[list[str] | MISSING, Field(alias="mimeTypes")] = MISSING
+        mime_types: list[str] | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("McpUiDisplayMode"):
@@ -67,9 +67,7 @@ if TYPE_CHECKING or is_needed("McpUiAppCapabilities", "McpUiAppCapabilitiesTools
 
         experimental: dict[str, dict[str, Any]] | MISSING = MISSING
         tools: McpUiAppCapabilitiesTools | MISSING = MISSING
-        available_display_modes: Annotated[list[McpUiDisplayMode] | MISSING, Field(alias="availableDisplayModes")] = (
-            MISSING
-        )
+        available_display_modes: list[McpUiDisplayMode] | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("McpUiDownloadFileRequestParams", "EmbeddedResource", "ResourceLink"):
@@ -94,7 +92,7 @@ if TYPE_CHECKING or is_needed("McpUiDownloadFileResult"):
     class McpUiDownloadFileResult(Model):
         """Host answers a request to save files."""
 
-        is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
+        is_error: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("McpUiHostCapabilitiesSampling"):
@@ -110,7 +108,7 @@ if TYPE_CHECKING or is_needed("McpUiHostCapabilitiesServerResources"):
     class McpUiHostCapabilitiesServerResources(Model):
         """McpUiHostCapabilitiesServerResources"""
 
-        list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
+        list_changed: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("McpUiHostCapabilitiesServerTools"):
@@ -118,7 +116,7 @@ if TYPE_CHECKING or is_needed("McpUiHostCapabilitiesServerTools"):
     class McpUiHostCapabilitiesServerTools(Model):
         """McpUiHostCapabilitiesServerTools"""
 
-        list_changed: Annotated[bool | MISSING, Field(alias="listChanged")] = MISSING
+        list_changed: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("McpUiHostContextContainerDimensions"):
@@ -127,9 +125,9 @@ if TYPE_CHECKING or is_needed("McpUiHostContextContainerDimensions"):
         """McpUiHostContextContainerDimensions"""
 
         height: float | int | MISSING = MISSING
-        max_height: Annotated[float | int | MISSING, Field(alias="maxHeight")] = MISSING
+        max_height: float | int | MISSING = MISSING
         width: float | int | MISSING = MISSING
-        max_width: Annotated[float | int | MISSING, Field(alias="maxWidth")] = MISSING
+        max_width: float | int | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("McpUiHostContextDeviceCapabilities"):
@@ -180,9 +178,9 @@ if TYPE_CHECKING or is_needed("McpUiInitializeRequestParams", "Implementation", 
     class McpUiInitializeRequestParams(Model):
         """McpUiInitializeRequestParams"""
 
-        app_info: Annotated[Implementation, Field(alias="appInfo")]
-        app_capabilities: Annotated[McpUiAppCapabilities, Field(alias="appCapabilities")]
-        protocol_version: Annotated[str, Field(alias="protocolVersion")]
+        app_info: Implementation
+        app_capabilities: McpUiAppCapabilities
+        protocol_version: str
 
 
 if TYPE_CHECKING or is_needed("McpUiInitializeRequest", "McpUiInitializeRequestParams"):
@@ -226,7 +224,7 @@ if TYPE_CHECKING or is_needed("McpUiMessageResult"):
     class McpUiMessageResult(Model):
         """Host answers a request to add a message."""
 
-        is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
+        is_error: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("McpUiOpenLinkRequestParams"):
@@ -251,7 +249,7 @@ if TYPE_CHECKING or is_needed("McpUiOpenLinkResult"):
     class McpUiOpenLinkResult(Model):
         """Host answers a request to open a URL."""
 
-        is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
+        is_error: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("McpUiRequestDisplayModeRequestParams", "McpUiDisplayMode"):
@@ -293,10 +291,10 @@ if TYPE_CHECKING or is_needed("McpUiResourceCsp"):
     class McpUiResourceCsp(Model):
         """Origins that a page needs. Everything that is not named is blocked."""
 
-        connect_domains: Annotated[list[str] | MISSING, Field(alias="connectDomains")] = MISSING
-        resource_domains: Annotated[list[str] | MISSING, Field(alias="resourceDomains")] = MISSING
-        frame_domains: Annotated[list[str] | MISSING, Field(alias="frameDomains")] = MISSING
-        base_uri_domains: Annotated[list[str] | MISSING, Field(alias="baseUriDomains")] = MISSING
+        connect_domains: list[str] | MISSING = MISSING
+        resource_domains: list[str] | MISSING = MISSING
+        frame_domains: list[str] | MISSING = MISSING
+        base_uri_domains: list[str] | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("McpUiResourcePermissions"):
@@ -307,7 +305,7 @@ if TYPE_CHECKING or is_needed("McpUiResourcePermissions"):
         camera: dict[str, Any] | MISSING = MISSING
         microphone: dict[str, Any] | MISSING = MISSING
         geolocation: dict[str, Any] | MISSING = MISSING
-        clipboard_write: Annotated[dict[str, Any] | MISSING, Field(alias="clipboardWrite")] = MISSING
+        clipboard_write: dict[str, Any] | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("McpUiHostCapabilitiesSandbox", "McpUiResourceCsp", "McpUiResourcePermissions"):
@@ -327,7 +325,7 @@ if TYPE_CHECKING or is_needed("McpUiResourceMeta", "McpUiResourceCsp", "McpUiRes
         csp: McpUiResourceCsp | MISSING = MISSING
         permissions: McpUiResourcePermissions | MISSING = MISSING
         domain: str | MISSING = MISSING
-        prefers_border: Annotated[bool | MISSING, Field(alias="prefersBorder")] = MISSING
+        prefers_border: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("McpUiResourceTeardownRequest"):
@@ -584,8 +582,8 @@ if TYPE_CHECKING or is_needed("McpUiSupportedContentBlockModalities"):
         image: dict[str, Any] | MISSING = MISSING
         audio: dict[str, Any] | MISSING = MISSING
         resource: dict[str, Any] | MISSING = MISSING
-        resource_link: Annotated[dict[str, Any] | MISSING, Field(alias="resourceLink")] = MISSING
-        structured_content: Annotated[dict[str, Any] | MISSING, Field(alias="structuredContent")] = MISSING
+        resource_link: dict[str, Any] | MISSING = MISSING
+        structured_content: dict[str, Any] | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed(
@@ -601,17 +599,13 @@ if TYPE_CHECKING or is_needed(
         """Optional features that a host supports."""
 
         experimental: dict[str, dict[str, Any]] | MISSING = MISSING
-        open_links: Annotated[dict[str, Any] | MISSING, Field(alias="openLinks")] = MISSING
-        download_file: Annotated[dict[str, Any] | MISSING, Field(alias="downloadFile")] = MISSING
-        server_tools: Annotated[McpUiHostCapabilitiesServerTools | MISSING, Field(alias="serverTools")] = MISSING
-        server_resources: Annotated[McpUiHostCapabilitiesServerResources | MISSING, Field(alias="serverResources")] = (
-            MISSING
-        )
+        open_links: dict[str, Any] | MISSING = MISSING
+        download_file: dict[str, Any] | MISSING = MISSING
+        server_tools: McpUiHostCapabilitiesServerTools | MISSING = MISSING
+        server_resources: McpUiHostCapabilitiesServerResources | MISSING = MISSING
         logging: dict[str, Any] | MISSING = MISSING
         sandbox: McpUiHostCapabilitiesSandbox | MISSING = MISSING
-        update_model_context: Annotated[
-            McpUiSupportedContentBlockModalities | MISSING, Field(alias="updateModelContext")
-        ] = MISSING
+        update_model_context: McpUiSupportedContentBlockModalities | MISSING = MISSING
         message: McpUiSupportedContentBlockModalities | MISSING = MISSING
         sampling: McpUiHostCapabilitiesSampling | MISSING = MISSING
 
@@ -635,24 +629,18 @@ if TYPE_CHECKING or is_needed(
     class McpUiHostContext(Model):
         """Surroundings of a page, as the host describes them. Members that are absent are unknown to the page."""
 
-        tool_info: Annotated[McpUiHostContextToolInfo | MISSING, Field(alias="toolInfo")] = MISSING
+        tool_info: McpUiHostContextToolInfo | MISSING = MISSING
         theme: McpUiTheme | MISSING = MISSING
         styles: McpUiHostStyles | MISSING = MISSING
-        display_mode: Annotated[McpUiDisplayMode | MISSING, Field(alias="displayMode")] = MISSING
-        available_display_modes: Annotated[list[McpUiDisplayMode] | MISSING, Field(alias="availableDisplayModes")] = (
-            MISSING
-        )
-        container_dimensions: Annotated[
-            McpUiHostContextContainerDimensions | MISSING, Field(alias="containerDimensions")
-        ] = MISSING
+        display_mode: McpUiDisplayMode | MISSING = MISSING
+        available_display_modes: list[McpUiDisplayMode] | MISSING = MISSING
+        container_dimensions: McpUiHostContextContainerDimensions | MISSING = MISSING
         locale: str | MISSING = MISSING
-        time_zone: Annotated[str | MISSING, Field(alias="timeZone")] = MISSING
-        user_agent: Annotated[str | MISSING, Field(alias="userAgent")] = MISSING
+        time_zone: str | MISSING = MISSING
+        user_agent: str | MISSING = MISSING
         platform: Literal["web", "desktop", "mobile"] | MISSING = MISSING
-        device_capabilities: Annotated[
-            McpUiHostContextDeviceCapabilities | MISSING, Field(alias="deviceCapabilities")
-        ] = MISSING
-        safe_area_insets: Annotated[McpUiHostContextSafeAreaInsets | MISSING, Field(alias="safeAreaInsets")] = MISSING
+        device_capabilities: McpUiHostContextDeviceCapabilities | MISSING = MISSING
+        safe_area_insets: McpUiHostContextSafeAreaInsets | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("McpUiHostContextChangedNotification", "McpUiHostContext"):
@@ -669,10 +657,10 @@ if TYPE_CHECKING or is_needed("McpUiInitializeResult", "Implementation", "McpUiH
     class McpUiInitializeResult(Model):
         """Host answers with its version, features and surroundings."""
 
-        protocol_version: Annotated[str, Field(alias="protocolVersion")]
-        host_info: Annotated[Implementation, Field(alias="hostInfo")]
-        host_capabilities: Annotated[McpUiHostCapabilities, Field(alias="hostCapabilities")]
-        host_context: Annotated[McpUiHostContext, Field(alias="hostContext")]
+        protocol_version: str
+        host_info: Implementation
+        host_capabilities: McpUiHostCapabilities
+        host_context: McpUiHostContext
 
 
 if TYPE_CHECKING or is_needed("McpUiToolCancelledNotificationParams"):
@@ -733,8 +721,8 @@ if TYPE_CHECKING or is_needed("McpUiToolResultNotificationParams", "ContentBlock
 
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
         content: list[ContentBlock]
-        structured_content: Annotated[Any | MISSING, Field(alias="structuredContent")] = MISSING
-        is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
+        structured_content: Any | MISSING = MISSING
+        is_error: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("McpUiToolResultNotification", "McpUiToolResultNotificationParams"):
@@ -756,7 +744,7 @@ if TYPE_CHECKING or is_needed("McpUiToolMeta", "McpUiToolVisibility"):
     class McpUiToolMeta(Model):
         """Metadata of a tool that has a page."""
 
-        resource_uri: Annotated[str | MISSING, Field(alias="resourceUri")] = MISSING
+        resource_uri: str | MISSING = MISSING
         visibility: list[McpUiToolVisibility] | MISSING = MISSING
 
 
@@ -766,7 +754,7 @@ if TYPE_CHECKING or is_needed("McpUiUpdateModelContextRequestParams", "ContentBl
         """McpUiUpdateModelContextRequestParams"""
 
         content: list[ContentBlock] | MISSING = MISSING
-        structured_content: Annotated[dict[str, Any] | MISSING, Field(alias="structuredContent")] = MISSING
+        structured_content: dict[str, Any] | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("McpUiUpdateModelContextRequest", "McpUiUpdateModelContextRequestParams"):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
-from msgspec import UNSET, Meta, UnsetType, field
+from msgspec import UNSET, Meta, UnsetType
 
 from mcpspec.support.structs import (
     ConstantStruct,
@@ -52,19 +52,19 @@ class McpUiAppCapabilities(Struct, kw_only=True):
 
     experimental: dict[str, dict[str, Any]] | UnsetType = UNSET
     tools: McpUiAppCapabilitiesTools | UnsetType = UNSET
-    available_display_modes: list[McpUiDisplayMode] | UnsetType = field(name="availableDisplayModes", default=UNSET)
+    available_display_modes: list[McpUiDisplayMode] | UnsetType = UNSET
 
 
 class McpUiAppCapabilitiesTools(Struct, kw_only=True):
     """McpUiAppCapabilitiesTools"""
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | UnsetType = UNSET
 
 
 class McpUiClientCapabilities(Struct, kw_only=True):
     """Settings of a host that shows pages."""
 
-    mime_types: list[str] | UnsetType = field(name="mimeTypes", default=UNSET)
+    mime_types: list[str] | UnsetType = UNSET
 
 
 McpUiDisplayMode: TypeAlias = Literal["inline", "fullscreen", "pip"]
@@ -95,15 +95,13 @@ class McpUiHostCapabilities(Struct, kw_only=True):
     """Optional features that a host supports."""
 
     experimental: dict[str, dict[str, Any]] | UnsetType = UNSET
-    open_links: dict[str, Any] | UnsetType = field(name="openLinks", default=UNSET)
-    download_file: dict[str, Any] | UnsetType = field(name="downloadFile", default=UNSET)
-    server_tools: McpUiHostCapabilitiesServerTools | UnsetType = field(name="serverTools", default=UNSET)
-    server_resources: McpUiHostCapabilitiesServerResources | UnsetType = field(name="serverResources", default=UNSET)
+    open_links: dict[str, Any] | UnsetType = UNSET
+    download_file: dict[str, Any] | UnsetType = UNSET
+    server_tools: McpUiHostCapabilitiesServerTools | UnsetType = UNSET
+    server_resources: McpUiHostCapabilitiesServerResources | UnsetType = UNSET
     logging: dict[str, Any] | UnsetType = UNSET
     sandbox: McpUiHostCapabilitiesSandbox | UnsetType = UNSET
-    update_model_context: McpUiSupportedContentBlockModalities | UnsetType = field(
-        name="updateModelContext", default=UNSET
-    )
+    update_model_context: McpUiSupportedContentBlockModalities | UnsetType = UNSET
     message: McpUiSupportedContentBlockModalities | UnsetType = UNSET
     sampling: McpUiHostCapabilitiesSampling | UnsetType = UNSET
 
@@ -124,13 +122,13 @@ class McpUiHostCapabilitiesSandbox(Struct, kw_only=True):
 class McpUiHostCapabilitiesServerResources(Struct, kw_only=True):
     """McpUiHostCapabilitiesServerResources"""
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | UnsetType = UNSET
 
 
 class McpUiHostCapabilitiesServerTools(Struct, kw_only=True):
     """McpUiHostCapabilitiesServerTools"""
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | UnsetType = UNSET
 
 
 class McpUiHostContext(OpenObject):
@@ -168,9 +166,9 @@ class McpUiHostContextContainerDimensions(Struct, kw_only=True):
     """McpUiHostContextContainerDimensions"""
 
     height: float | int | UnsetType = UNSET
-    max_height: float | int | UnsetType = field(name="maxHeight", default=UNSET)
+    max_height: float | int | UnsetType = UNSET
     width: float | int | UnsetType = UNSET
-    max_width: float | int | UnsetType = field(name="maxWidth", default=UNSET)
+    max_width: float | int | UnsetType = UNSET
 
 
 class McpUiHostContextDeviceCapabilities(Struct, kw_only=True):
@@ -222,9 +220,9 @@ class McpUiInitializeRequest(Struct, kw_only=True, tag_field="method", tag="ui/i
 class McpUiInitializeRequestParams(Struct, kw_only=True):
     """McpUiInitializeRequestParams"""
 
-    app_info: Implementation = field(name="appInfo")
-    app_capabilities: McpUiAppCapabilities = field(name="appCapabilities")
-    protocol_version: str = field(name="protocolVersion")
+    app_info: Implementation
+    app_capabilities: McpUiAppCapabilities
+    protocol_version: str
 
 
 class McpUiInitializeResult(OpenObject):
@@ -317,10 +315,10 @@ class McpUiRequestTeardownNotification(
 class McpUiResourceCsp(Struct, kw_only=True):
     """Origins that a page needs. Everything that is not named is blocked."""
 
-    connect_domains: list[str] | UnsetType = field(name="connectDomains", default=UNSET)
-    resource_domains: list[str] | UnsetType = field(name="resourceDomains", default=UNSET)
-    frame_domains: list[str] | UnsetType = field(name="frameDomains", default=UNSET)
-    base_uri_domains: list[str] | UnsetType = field(name="baseUriDomains", default=UNSET)
+    connect_domains: list[str] | UnsetType = UNSET
+    resource_domains: list[str] | UnsetType = UNSET
+    frame_domains: list[str] | UnsetType = UNSET
+    base_uri_domains: list[str] | UnsetType = UNSET
 
 
 class McpUiResourceMeta(Struct, kw_only=True):
@@ -329,7 +327,7 @@ class McpUiResourceMeta(Struct, kw_only=True):
     csp: McpUiResourceCsp | UnsetType = UNSET
     permissions: McpUiResourcePermissions | UnsetType = UNSET
     domain: str | UnsetType = UNSET
-    prefers_border: bool | UnsetType = field(name="prefersBorder", default=UNSET)
+    prefers_border: bool | UnsetType = UNSET
 
 
 class McpUiResourcePermissions(Struct, kw_only=True):
@@ -338,7 +336,7 @@ class McpUiResourcePermissions(Struct, kw_only=True):
     camera: dict[str, Any] | UnsetType = UNSET
     microphone: dict[str, Any] | UnsetType = UNSET
     geolocation: dict[str, Any] | UnsetType = UNSET
-    clipboard_write: dict[str, Any] | UnsetType = field(name="clipboardWrite", default=UNSET)
+    clipboard_write: dict[str, Any] | UnsetType = UNSET
 
 
 class McpUiResourceTeardownRequest(Struct, kw_only=True, tag_field="method", tag="ui/resource-teardown"):
@@ -565,8 +563,8 @@ class McpUiSupportedContentBlockModalities(Struct, kw_only=True):
     image: dict[str, Any] | UnsetType = UNSET
     audio: dict[str, Any] | UnsetType = UNSET
     resource: dict[str, Any] | UnsetType = UNSET
-    resource_link: dict[str, Any] | UnsetType = field(name="resourceLink", default=UNSET)
-    structured_content: dict[str, Any] | UnsetType = field(name="structuredContent", default=UNSET)
+    resource_link: dict[str, Any] | UnsetType = UNSET
+    structured_content: dict[str, Any] | UnsetType = UNSET
 
 
 McpUiTheme: TypeAlias = Literal["light", "dark"]
@@ -617,7 +615,7 @@ class McpUiToolInputPartialNotificationParams(Struct, kw_only=True):
 class McpUiToolMeta(Struct, kw_only=True):
     """Metadata of a tool that has a page."""
 
-    resource_uri: str | UnsetType = field(name="resourceUri", default=UNSET)
+    resource_uri: str | UnsetType = UNSET
     visibility: list[McpUiToolVisibility] | UnsetType = UNSET
 
 
@@ -653,7 +651,7 @@ class McpUiUpdateModelContextRequestParams(Struct, kw_only=True):
     """McpUiUpdateModelContextRequestParams"""
 
     content: list[ContentBlock] | UnsetType = UNSET
-    structured_content: dict[str, Any] | UnsetType = field(name="structuredContent", default=UNSET)
+    structured_content: dict[str, Any] | UnsetType = UNSET
 
 
 if not TYPE_CHECKING:

@@ -44,7 +44,7 @@ if TYPE_CHECKING or is_needed("CancelTaskRequestParams"):
     class CancelTaskRequestParams(Model):
         """CancelTaskRequestParams"""
 
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
 
 
 if TYPE_CHECKING or is_needed("CancelledTask"):
@@ -53,14 +53,12 @@ if TYPE_CHECKING or is_needed("CancelledTask"):
         """Task that was stopped before it finished."""
 
         status: Literal["cancelled"] = constant("cancelled")
-        task_id: Annotated[str, Field(alias="taskId")]
-        created_at: Annotated[str, Field(alias="createdAt")]
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-        ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        poll_interval_ms: Annotated[
-            int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-        ] = MISSING
+        task_id: str
+        created_at: str
+        last_updated_at: str
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
+        status_message: str | MISSING = MISSING
+        poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
 
 
 if TYPE_CHECKING or is_needed("CompletedTask"):
@@ -69,15 +67,13 @@ if TYPE_CHECKING or is_needed("CompletedTask"):
         """Task that finished, with its result."""
 
         status: Literal["completed"] = constant("completed")
-        task_id: Annotated[str, Field(alias="taskId")]
-        created_at: Annotated[str, Field(alias="createdAt")]
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-        ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+        task_id: str
+        created_at: str
+        last_updated_at: str
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
         result: dict[str, Any]
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        poll_interval_ms: Annotated[
-            int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-        ] = MISSING
+        status_message: str | MISSING = MISSING
+        poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
 
 
 if TYPE_CHECKING or is_needed("ElicitRequestURLParams"):
@@ -115,15 +111,13 @@ if TYPE_CHECKING or is_needed("FailedTask", "Error"):
         """Task that ended in a JSON-RPC error."""
 
         status: Literal["failed"] = constant("failed")
-        task_id: Annotated[str, Field(alias="taskId")]
-        created_at: Annotated[str, Field(alias="createdAt")]
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-        ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+        task_id: str
+        created_at: str
+        last_updated_at: str
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
         error: Error
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        poll_interval_ms: Annotated[
-            int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-        ] = MISSING
+        status_message: str | MISSING = MISSING
+        poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
 
 
 if TYPE_CHECKING or is_needed("GetTaskRequestParams"):
@@ -131,7 +125,7 @@ if TYPE_CHECKING or is_needed("GetTaskRequestParams"):
     class GetTaskRequestParams(Model):
         """GetTaskRequestParams"""
 
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
 
 
 if TYPE_CHECKING or is_needed("Icon"):
@@ -140,7 +134,7 @@ if TYPE_CHECKING or is_needed("Icon"):
         """Picture that stands for an object in a user interface."""
 
         src: str
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        mime_type: str | MISSING = MISSING
         sizes: list[str] | MISSING = MISSING
         theme: Literal["dark", "light"] | MISSING = MISSING
 
@@ -155,7 +149,7 @@ if TYPE_CHECKING or is_needed("Implementation", "Icon"):
         icons: list[Icon] | MISSING = MISSING
         version: str
         description: str | MISSING = MISSING
-        website_url: Annotated[str | MISSING, Field(alias="websiteUrl")] = MISSING
+        website_url: str | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("JSONObject"):
@@ -187,7 +181,7 @@ if TYPE_CHECKING or is_needed("LegacyTitledEnumSchema"):
         title: str | MISSING = MISSING
         description: str | MISSING = MISSING
         enum: list[str]
-        enum_names: Annotated[list[str] | MISSING, Field(alias="enumNames")] = MISSING
+        enum_names: list[str] | MISSING = MISSING
         default: str | MISSING = MISSING
 
 
@@ -202,7 +196,7 @@ if TYPE_CHECKING or is_needed("BlobResourceContents", "MetaObject"):
         """Contents of a binary resource, as base64."""
 
         uri: str
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        mime_type: str | MISSING = MISSING
         meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
         blob: str
 
@@ -238,18 +232,11 @@ if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
         """Preferences of the server for a model, for the client to consider when it picks one."""
 
         hints: list[ModelHint] | MISSING = MISSING
-        cost_priority: Annotated[
-            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING,
-            Field(alias="costPriority"),
-        ] = MISSING
-        speed_priority: Annotated[
-            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING,
-            Field(alias="speedPriority"),
-        ] = MISSING
-        intelligence_priority: Annotated[
-            Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING,
-            Field(alias="intelligencePriority"),
-        ] = MISSING
+        cost_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING = MISSING
+        speed_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING = MISSING
+        intelligence_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING = (
+            MISSING
+        )
 
 
 if TYPE_CHECKING or is_needed("NumberSchema"):
@@ -334,7 +321,7 @@ if TYPE_CHECKING or is_needed("CancelTaskResult", "ResultMetaObject"):
     class CancelTaskResult(Model):
         """Server acknowledges `tasks/cancel`."""
 
-        result_type: Annotated[Literal["complete"], Field(alias="resultType")] = constant("complete", name="resultType")
+        result_type: Literal["complete"] = constant("complete")
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
 
 
@@ -343,17 +330,15 @@ if TYPE_CHECKING or is_needed("CreateTaskResult", "ResultMetaObject"):
     class CreateTaskResult(Model):
         """Receiver answers a request with a task that will produce the outcome later."""
 
-        result_type: Annotated[Literal["task"], Field(alias="resultType")] = constant("task", name="resultType")
-        task_id: Annotated[str, Field(alias="taskId")]
+        result_type: Literal["task"] = constant("task")
+        task_id: str
         status: Literal["working", "input_required", "completed", "failed", "cancelled"]
-        created_at: Annotated[str, Field(alias="createdAt")]
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-        ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+        created_at: str
+        last_updated_at: str
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        poll_interval_ms: Annotated[
-            int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-        ] = MISSING
+        status_message: str | MISSING = MISSING
+        poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
 
 
 if TYPE_CHECKING or is_needed("GetTaskResultCancelled", "ResultMetaObject"):
@@ -362,16 +347,14 @@ if TYPE_CHECKING or is_needed("GetTaskResultCancelled", "ResultMetaObject"):
         """GetTaskResultCancelled"""
 
         status: Literal["cancelled"] = constant("cancelled")
-        result_type: Annotated[Literal["complete"], Field(alias="resultType")] = constant("complete", name="resultType")
-        task_id: Annotated[str, Field(alias="taskId")]
-        created_at: Annotated[str, Field(alias="createdAt")]
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-        ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+        result_type: Literal["complete"] = constant("complete")
+        task_id: str
+        created_at: str
+        last_updated_at: str
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        poll_interval_ms: Annotated[
-            int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-        ] = MISSING
+        status_message: str | MISSING = MISSING
+        poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
 
 
 if TYPE_CHECKING or is_needed("GetTaskResultCompleted", "ResultMetaObject"):
@@ -380,17 +363,15 @@ if TYPE_CHECKING or is_needed("GetTaskResultCompleted", "ResultMetaObject"):
         """GetTaskResultCompleted"""
 
         status: Literal["completed"] = constant("completed")
-        result_type: Annotated[Literal["complete"], Field(alias="resultType")] = constant("complete", name="resultType")
-        task_id: Annotated[str, Field(alias="taskId")]
-        created_at: Annotated[str, Field(alias="createdAt")]
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-        ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+        result_type: Literal["complete"] = constant("complete")
+        task_id: str
+        created_at: str
+        last_updated_at: str
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
         result: dict[str, Any]
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        poll_interval_ms: Annotated[
-            int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-        ] = MISSING
+        status_message: str | MISSING = MISSING
+        poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
 
 
 if TYPE_CHECKING or is_needed("GetTaskResultFailed", "Error", "ResultMetaObject"):
@@ -399,17 +380,15 @@ if TYPE_CHECKING or is_needed("GetTaskResultFailed", "Error", "ResultMetaObject"
         """GetTaskResultFailed"""
 
         status: Literal["failed"] = constant("failed")
-        result_type: Annotated[Literal["complete"], Field(alias="resultType")] = constant("complete", name="resultType")
-        task_id: Annotated[str, Field(alias="taskId")]
-        created_at: Annotated[str, Field(alias="createdAt")]
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-        ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+        result_type: Literal["complete"] = constant("complete")
+        task_id: str
+        created_at: str
+        last_updated_at: str
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
         error: Error
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        poll_interval_ms: Annotated[
-            int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-        ] = MISSING
+        status_message: str | MISSING = MISSING
+        poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
 
 
 if TYPE_CHECKING or is_needed("GetTaskResultWorking", "ResultMetaObject"):
@@ -418,16 +397,14 @@ if TYPE_CHECKING or is_needed("GetTaskResultWorking", "ResultMetaObject"):
         """GetTaskResultWorking"""
 
         status: Literal["working"] = constant("working")
-        result_type: Annotated[Literal["complete"], Field(alias="resultType")] = constant("complete", name="resultType")
-        task_id: Annotated[str, Field(alias="taskId")]
-        created_at: Annotated[str, Field(alias="createdAt")]
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-        ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+        result_type: Literal["complete"] = constant("complete")
+        task_id: str
+        created_at: str
+        last_updated_at: str
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        poll_interval_ms: Annotated[
-            int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-        ] = MISSING
+        status_message: str | MISSING = MISSING
+        poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
 
 
 if TYPE_CHECKING or is_needed("Result", "ResultMetaObject"):
@@ -436,7 +413,7 @@ if TYPE_CHECKING or is_needed("Result", "ResultMetaObject"):
         """Base of all results."""
 
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        result_type: Annotated[str, Field(alias="resultType")] = constant("complete", name="resultType")
+        result_type: str = constant("complete")
 
 
 if TYPE_CHECKING or is_needed("Role"):
@@ -451,7 +428,7 @@ if TYPE_CHECKING or is_needed("Annotations", "Role"):
 
         audience: list[Role] | MISSING = MISSING
         priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING = MISSING
-        last_modified: Annotated[str | MISSING, Field(alias="lastModified")] = MISSING
+        last_modified: str | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("AudioContent", "Annotations", "MetaObject"):
@@ -461,7 +438,7 @@ if TYPE_CHECKING or is_needed("AudioContent", "Annotations", "MetaObject"):
 
         type: Literal["audio"] = constant("audio")
         data: str
-        mime_type: Annotated[str, Field(alias="mimeType")]
+        mime_type: str
         annotations: Annotations | MISSING = MISSING
         meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
 
@@ -473,7 +450,7 @@ if TYPE_CHECKING or is_needed("ImageContent", "Annotations", "MetaObject"):
 
         type: Literal["image"] = constant("image")
         data: str
-        mime_type: Annotated[str, Field(alias="mimeType")]
+        mime_type: str
         annotations: Annotations | MISSING = MISSING
         meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
 
@@ -489,7 +466,7 @@ if TYPE_CHECKING or is_needed("ResourceLink", "Annotations", "Icon", "MetaObject
         icons: list[Icon] | MISSING = MISSING
         uri: str
         description: str | MISSING = MISSING
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        mime_type: str | MISSING = MISSING
         annotations: Annotations | MISSING = MISSING
         size: int | MISSING = MISSING
         meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
@@ -521,8 +498,8 @@ if TYPE_CHECKING or is_needed("StringSchema"):
         type: Literal["string"] = constant("string")
         title: str | MISSING = MISSING
         description: str | MISSING = MISSING
-        min_length: Annotated[int | MISSING, Field(alias="minLength")] = MISSING
-        max_length: Annotated[int | MISSING, Field(alias="maxLength")] = MISSING
+        min_length: int | MISSING = MISSING
+        max_length: int | MISSING = MISSING
         format: Literal["date", "date-time", "email", "uri"] | MISSING = MISSING
         default: str | MISSING = MISSING
 
@@ -532,15 +509,13 @@ if TYPE_CHECKING or is_needed("Task"):
     class Task(Model):
         """State of a piece of work whose outcome is fetched later."""
 
-        task_id: Annotated[str, Field(alias="taskId")]
+        task_id: str
         status: Literal["working", "input_required", "completed", "failed", "cancelled"]
-        created_at: Annotated[str, Field(alias="createdAt")]
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-        ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        poll_interval_ms: Annotated[
-            int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-        ] = MISSING
+        created_at: str
+        last_updated_at: str
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
+        status_message: str | MISSING = MISSING
+        poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
 
 
 if TYPE_CHECKING or is_needed("TaskStatus"):
@@ -554,15 +529,13 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsCancelled", "Notifica
         """TaskStatusNotificationParamsCancelled"""
 
         status: Literal["cancelled"] = constant("cancelled")
-        task_id: Annotated[str, Field(alias="taskId")]
-        created_at: Annotated[str, Field(alias="createdAt")]
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-        ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+        task_id: str
+        created_at: str
+        last_updated_at: str
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
         meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        poll_interval_ms: Annotated[
-            int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-        ] = MISSING
+        status_message: str | MISSING = MISSING
+        poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
 
 
 if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsCompleted", "NotificationMetaObject"):
@@ -571,16 +544,14 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsCompleted", "Notifica
         """TaskStatusNotificationParamsCompleted"""
 
         status: Literal["completed"] = constant("completed")
-        task_id: Annotated[str, Field(alias="taskId")]
-        created_at: Annotated[str, Field(alias="createdAt")]
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-        ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+        task_id: str
+        created_at: str
+        last_updated_at: str
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
         result: dict[str, Any]
         meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        poll_interval_ms: Annotated[
-            int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-        ] = MISSING
+        status_message: str | MISSING = MISSING
+        poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
 
 
 if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsFailed", "Error", "NotificationMetaObject"):
@@ -589,16 +560,14 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsFailed", "Error", "No
         """TaskStatusNotificationParamsFailed"""
 
         status: Literal["failed"] = constant("failed")
-        task_id: Annotated[str, Field(alias="taskId")]
-        created_at: Annotated[str, Field(alias="createdAt")]
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-        ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+        task_id: str
+        created_at: str
+        last_updated_at: str
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
         error: Error
         meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        poll_interval_ms: Annotated[
-            int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-        ] = MISSING
+        status_message: str | MISSING = MISSING
+        poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
 
 
 if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsWorking", "NotificationMetaObject"):
@@ -607,15 +576,13 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsWorking", "Notificati
         """TaskStatusNotificationParamsWorking"""
 
         status: Literal["working"] = constant("working")
-        task_id: Annotated[str, Field(alias="taskId")]
-        created_at: Annotated[str, Field(alias="createdAt")]
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-        ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
+        task_id: str
+        created_at: str
+        last_updated_at: str
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
         meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        poll_interval_ms: Annotated[
-            int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-        ] = MISSING
+        status_message: str | MISSING = MISSING
+        poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
 
 
 if TYPE_CHECKING or is_needed("TaskSubscriptionAcknowledgedNotifications"):
@@ -623,7 +590,7 @@ if TYPE_CHECKING or is_needed("TaskSubscriptionAcknowledgedNotifications"):
     class TaskSubscriptionAcknowledgedNotifications(Model):
         """Tasks about which the server will send notifications on a subscription."""
 
-        task_ids: Annotated[list[str] | MISSING, Field(alias="taskIds")] = MISSING
+        task_ids: list[str] | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("TaskSubscriptionNotifications"):
@@ -631,7 +598,7 @@ if TYPE_CHECKING or is_needed("TaskSubscriptionNotifications"):
     class TaskSubscriptionNotifications(Model):
         """Tasks about which the client wants notifications on a subscription."""
 
-        task_ids: Annotated[list[str] | MISSING, Field(alias="taskIds")] = MISSING
+        task_ids: list[str] | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("TasksExtensionCapability"):
@@ -657,7 +624,7 @@ if TYPE_CHECKING or is_needed("TextResourceContents", "MetaObject"):
         """Contents of a resource, as text."""
 
         uri: str
-        mime_type: Annotated[str | MISSING, Field(alias="mimeType")] = MISSING
+        mime_type: str | MISSING = MISSING
         meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
         text: str
 
@@ -702,7 +669,7 @@ if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItems", "TitledMultiSe
     class TitledMultiSelectEnumSchemaItems(Model):
         """TitledMultiSelectEnumSchemaItems"""
 
-        any_of: Annotated[list[TitledMultiSelectEnumSchemaItemsAnyOfItem], Field(alias="anyOf")]
+        any_of: list[TitledMultiSelectEnumSchemaItemsAnyOfItem]
 
 
 if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchema", "TitledMultiSelectEnumSchemaItems"):
@@ -713,8 +680,8 @@ if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchema", "TitledMultiSelectE
         type: Literal["array"] = constant("array")
         title: str | MISSING = MISSING
         description: str | MISSING = MISSING
-        min_items: Annotated[int | MISSING, Field(alias="minItems")] = MISSING
-        max_items: Annotated[int | MISSING, Field(alias="maxItems")] = MISSING
+        min_items: int | MISSING = MISSING
+        max_items: int | MISSING = MISSING
         items: TitledMultiSelectEnumSchemaItems
         default: list[str] | MISSING = MISSING
 
@@ -736,7 +703,7 @@ if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchema", "TitledSingleSelec
         type: Literal["string"] = constant("string")
         title: str | MISSING = MISSING
         description: str | MISSING = MISSING
-        one_of: Annotated[list[TitledSingleSelectEnumSchemaOneOfItem], Field(alias="oneOf")]
+        one_of: list[TitledSingleSelectEnumSchemaOneOfItem]
         default: str | MISSING = MISSING
 
 
@@ -746,10 +713,10 @@ if TYPE_CHECKING or is_needed("ToolAnnotations"):
         """Hints about how a tool behaves, not to be relied on from an untrusted server."""
 
         title: str | MISSING = MISSING
-        read_only_hint: Annotated[bool | MISSING, Field(alias="readOnlyHint")] = MISSING
-        destructive_hint: Annotated[bool | MISSING, Field(alias="destructiveHint")] = MISSING
-        idempotent_hint: Annotated[bool | MISSING, Field(alias="idempotentHint")] = MISSING
-        open_world_hint: Annotated[bool | MISSING, Field(alias="openWorldHint")] = MISSING
+        read_only_hint: bool | MISSING = MISSING
+        destructive_hint: bool | MISSING = MISSING
+        idempotent_hint: bool | MISSING = MISSING
+        open_world_hint: bool | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("ToolChoice"):
@@ -789,8 +756,8 @@ if TYPE_CHECKING or is_needed("Tool", "Icon", "MetaObject", "ToolAnnotations", "
         title: str | MISSING = MISSING
         icons: list[Icon] | MISSING = MISSING
         description: str | MISSING = MISSING
-        input_schema: Annotated[ToolInputSchema, Field(alias="inputSchema")]
-        output_schema: Annotated[ToolOutputSchema | MISSING, Field(alias="outputSchema")] = MISSING
+        input_schema: ToolInputSchema
+        output_schema: ToolOutputSchema | MISSING = MISSING
         annotations: ToolAnnotations | MISSING = MISSING
         meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
 
@@ -801,10 +768,10 @@ if TYPE_CHECKING or is_needed("ToolResultContent", "ContentBlock", "MetaObject")
         """Outcome of a tool call, given back to the model."""
 
         type: Literal["tool_result"] = constant("tool_result")
-        tool_use_id: Annotated[str, Field(alias="toolUseId")]
+        tool_use_id: str
         content: list[ContentBlock]
-        structured_content: Annotated[Any | MISSING, Field(alias="structuredContent")] = MISSING
-        is_error: Annotated[bool | MISSING, Field(alias="isError")] = MISSING
+        structured_content: Any | MISSING = MISSING
+        is_error: bool | MISSING = MISSING
         meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
 
 
@@ -859,7 +826,7 @@ if TYPE_CHECKING or is_needed(
         )
         meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
         model: str
-        stop_reason: Annotated[str | MISSING, Field(alias="stopReason")] = MISSING
+        stop_reason: str | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("InputResponse", "CreateMessageResult", "ElicitResult", "ListRootsResult"):
@@ -909,17 +876,15 @@ if TYPE_CHECKING or is_needed(
         """Conversation to continue, with limits and preferences for the generation."""
 
         messages: list[SamplingMessage]
-        model_preferences: Annotated[ModelPreferences | MISSING, Field(alias="modelPreferences")] = MISSING
-        system_prompt: Annotated[str | MISSING, Field(alias="systemPrompt")] = MISSING
-        include_context: Annotated[
-            Literal["allServers", "none", "thisServer"] | MISSING, Field(alias="includeContext")
-        ] = MISSING
+        model_preferences: ModelPreferences | MISSING = MISSING
+        system_prompt: str | MISSING = MISSING
+        include_context: Literal["allServers", "none", "thisServer"] | MISSING = MISSING
         temperature: float | int | MISSING = MISSING
-        max_tokens: Annotated[int, Field(alias="maxTokens")]
-        stop_sequences: Annotated[list[str] | MISSING, Field(alias="stopSequences")] = MISSING
+        max_tokens: int
+        stop_sequences: list[str] | MISSING = MISSING
         metadata: JSONObject | MISSING = MISSING
         tools: list[Tool] | MISSING = MISSING
-        tool_choice: Annotated[ToolChoice | MISSING, Field(alias="toolChoice")] = MISSING
+        tool_choice: ToolChoice | MISSING = MISSING
 
 
 if TYPE_CHECKING or is_needed("CreateMessageRequest", "CreateMessageRequestParams"):
@@ -948,8 +913,8 @@ if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchema", "UntitledMultiSel
         type: Literal["array"] = constant("array")
         title: str | MISSING = MISSING
         description: str | MISSING = MISSING
-        min_items: Annotated[int | MISSING, Field(alias="minItems")] = MISSING
-        max_items: Annotated[int | MISSING, Field(alias="maxItems")] = MISSING
+        min_items: int | MISSING = MISSING
+        max_items: int | MISSING = MISSING
         items: UntitledMultiSelectEnumSchemaItems
         default: list[str] | MISSING = MISSING
 
@@ -1014,7 +979,7 @@ if TYPE_CHECKING or is_needed("ElicitRequestFormParams", "ElicitRequestFormParam
 
         mode: Literal["form"] | MISSING = constant("form", optional=True)
         message: str
-        requested_schema: Annotated[ElicitRequestFormParamsRequestedSchema, Field(alias="requestedSchema")]
+        requested_schema: ElicitRequestFormParamsRequestedSchema
 
 
 if TYPE_CHECKING or is_needed("ElicitRequestParams", "ElicitRequestFormParams", "ElicitRequestURLParams"):
@@ -1051,17 +1016,15 @@ if TYPE_CHECKING or is_needed("GetTaskResultInputRequired", "InputRequests", "Re
         """GetTaskResultInputRequired"""
 
         status: Literal["input_required"] = constant("input_required")
-        result_type: Annotated[Literal["complete"], Field(alias="resultType")] = constant("complete", name="resultType")
-        task_id: Annotated[str, Field(alias="taskId")]
-        created_at: Annotated[str, Field(alias="createdAt")]
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-        ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
-        input_requests: Annotated[InputRequests, Field(alias="inputRequests")]
+        result_type: Literal["complete"] = constant("complete")
+        task_id: str
+        created_at: str
+        last_updated_at: str
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
+        input_requests: InputRequests
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        poll_interval_ms: Annotated[
-            int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-        ] = MISSING
+        status_message: str | MISSING = MISSING
+        poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
 
 
 if TYPE_CHECKING or is_needed(
@@ -1090,15 +1053,13 @@ if TYPE_CHECKING or is_needed("InputRequiredTask", "InputRequests"):
         """Task that waits for input from the requester."""
 
         status: Literal["input_required"] = constant("input_required")
-        task_id: Annotated[str, Field(alias="taskId")]
-        created_at: Annotated[str, Field(alias="createdAt")]
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-        ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
-        input_requests: Annotated[InputRequests, Field(alias="inputRequests")]
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        poll_interval_ms: Annotated[
-            int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-        ] = MISSING
+        task_id: str
+        created_at: str
+        last_updated_at: str
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
+        input_requests: InputRequests
+        status_message: str | MISSING = MISSING
+        poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
 
 
 if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsInputRequired", "InputRequests", "NotificationMetaObject"):
@@ -1107,16 +1068,14 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsInputRequired", "Inpu
         """TaskStatusNotificationParamsInputRequired"""
 
         status: Literal["input_required"] = constant("input_required")
-        task_id: Annotated[str, Field(alias="taskId")]
-        created_at: Annotated[str, Field(alias="createdAt")]
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-        ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
-        input_requests: Annotated[InputRequests, Field(alias="inputRequests")]
+        task_id: str
+        created_at: str
+        last_updated_at: str
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
+        input_requests: InputRequests
         meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        poll_interval_ms: Annotated[
-            int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-        ] = MISSING
+        status_message: str | MISSING = MISSING
+        poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
 
 
 if TYPE_CHECKING or is_needed(
@@ -1156,8 +1115,8 @@ if TYPE_CHECKING or is_needed("UpdateTaskRequestParams", "InputResponses"):
     class UpdateTaskRequestParams(Model):
         """UpdateTaskRequestParams"""
 
-        task_id: Annotated[str, Field(alias="taskId")]
-        input_responses: Annotated[InputResponses, Field(alias="inputResponses")]
+        task_id: str
+        input_responses: InputResponses
 
 
 if TYPE_CHECKING or is_needed("UpdateTaskRequest", "RequestId", "UpdateTaskRequestParams"):
@@ -1176,7 +1135,7 @@ if TYPE_CHECKING or is_needed("UpdateTaskResult", "ResultMetaObject"):
     class UpdateTaskResult(Model):
         """Server acknowledges the input for a task."""
 
-        result_type: Annotated[Literal["complete"], Field(alias="resultType")] = constant("complete", name="resultType")
+        result_type: Literal["complete"] = constant("complete")
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
 
 
@@ -1186,14 +1145,12 @@ if TYPE_CHECKING or is_needed("WorkingTask"):
         """Task that is still being worked on."""
 
         status: Literal["working"] = constant("working")
-        task_id: Annotated[str, Field(alias="taskId")]
-        created_at: Annotated[str, Field(alias="createdAt")]
-        last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-        ttl_ms: Annotated[int | None, Field(alias="ttlMs", ge=-9007199254740991, le=9007199254740991)]
-        status_message: Annotated[str | MISSING, Field(alias="statusMessage")] = MISSING
-        poll_interval_ms: Annotated[
-            int | MISSING, Field(alias="pollIntervalMs", ge=-9007199254740991, le=9007199254740991)
-        ] = MISSING
+        task_id: str
+        created_at: str
+        last_updated_at: str
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
+        status_message: str | MISSING = MISSING
+        poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
 
 
 if TYPE_CHECKING or is_needed(

@@ -30,7 +30,7 @@ class Annotations(Struct, kw_only=True):
 
     audience: list[Role] | UnsetType = UNSET
     priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = UNSET
-    last_modified: str | UnsetType = field(name="lastModified", default=UNSET)
+    last_modified: str | UnsetType = UNSET
 
 
 class AudioContent(Struct, kw_only=True, tag_field="type", tag="audio"):
@@ -38,7 +38,7 @@ class AudioContent(Struct, kw_only=True, tag_field="type", tag="audio"):
 
     type: ClassVar[Literal["audio"]] = "audio"
     data: str
-    mime_type: str = field(name="mimeType")
+    mime_type: str
     annotations: Annotations | UnsetType = UNSET
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
 
@@ -47,7 +47,7 @@ class BlobResourceContents(Struct, kw_only=True):
     """Contents of a binary resource, as base64."""
 
     uri: str
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | UnsetType = UNSET
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
     blob: str
 
@@ -73,13 +73,13 @@ class CancelTaskRequest(ConstantStruct, kw_only=True, tag_field="method", tag="t
 class CancelTaskRequestParams(Struct, kw_only=True):
     """CancelTaskRequestParams"""
 
-    task_id: str = field(name="taskId")
+    task_id: str
 
 
 class CancelTaskResult(ConstantStruct, kw_only=True):
     """Server acknowledges `tasks/cancel`."""
 
-    result_type: Literal["complete"] = constant("complete", name="resultType")
+    result_type: Literal["complete"] = constant("complete")
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
 
 
@@ -87,29 +87,25 @@ class CancelledTask(Struct, kw_only=True, tag_field="status", tag="cancelled"):
     """Task that was stopped before it finished."""
 
     status: ClassVar[Literal["cancelled"]] = "cancelled"
-    task_id: str = field(name="taskId")
-    created_at: str = field(name="createdAt")
-    last_updated_at: str = field(name="lastUpdatedAt")
-    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
-    status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = field(
-        name="pollIntervalMs", default=UNSET
-    )
+    task_id: str
+    created_at: str
+    last_updated_at: str
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None
+    status_message: str | UnsetType = UNSET
+    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = UNSET
 
 
 class CompletedTask(Struct, kw_only=True, tag_field="status", tag="completed"):
     """Task that finished, with its result."""
 
     status: ClassVar[Literal["completed"]] = "completed"
-    task_id: str = field(name="taskId")
-    created_at: str = field(name="createdAt")
-    last_updated_at: str = field(name="lastUpdatedAt")
-    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
+    task_id: str
+    created_at: str
+    last_updated_at: str
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None
     result: dict[str, Any]
-    status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = field(
-        name="pollIntervalMs", default=UNSET
-    )
+    status_message: str | UnsetType = UNSET
+    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = UNSET
 
 
 class CreateMessageRequest(Struct, kw_only=True, tag_field="method", tag="sampling/createMessage"):
@@ -123,17 +119,15 @@ class CreateMessageRequestParams(Struct, kw_only=True):
     """Conversation to continue, with limits and preferences for the generation."""
 
     messages: list[SamplingMessage]
-    model_preferences: ModelPreferences | UnsetType = field(name="modelPreferences", default=UNSET)
-    system_prompt: str | UnsetType = field(name="systemPrompt", default=UNSET)
-    include_context: Literal["allServers", "none", "thisServer"] | UnsetType = field(
-        name="includeContext", default=UNSET
-    )
+    model_preferences: ModelPreferences | UnsetType = UNSET
+    system_prompt: str | UnsetType = UNSET
+    include_context: Literal["allServers", "none", "thisServer"] | UnsetType = UNSET
     temperature: float | int | UnsetType = UNSET
-    max_tokens: int = field(name="maxTokens")
-    stop_sequences: list[str] | UnsetType = field(name="stopSequences", default=UNSET)
+    max_tokens: int
+    stop_sequences: list[str] | UnsetType = UNSET
     metadata: JSONObject | UnsetType = UNSET
     tools: list[Tool] | UnsetType = UNSET
-    tool_choice: ToolChoice | UnsetType = field(name="toolChoice", default=UNSET)
+    tool_choice: ToolChoice | UnsetType = UNSET
 
 
 class CreateMessageResult(Struct, kw_only=True):
@@ -150,23 +144,21 @@ class CreateMessageResult(Struct, kw_only=True):
     )
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
     model: str
-    stop_reason: str | UnsetType = field(name="stopReason", default=UNSET)
+    stop_reason: str | UnsetType = UNSET
 
 
 class CreateTaskResult(ConstantStruct, kw_only=True):
     """Receiver answers a request with a task that will produce the outcome later."""
 
-    result_type: Literal["task"] = constant("task", name="resultType")
-    task_id: str = field(name="taskId")
+    result_type: Literal["task"] = constant("task")
+    task_id: str
     status: Literal["working", "input_required", "completed", "failed", "cancelled"]
-    created_at: str = field(name="createdAt")
-    last_updated_at: str = field(name="lastUpdatedAt")
-    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
+    created_at: str
+    last_updated_at: str
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
-    status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = field(
-        name="pollIntervalMs", default=UNSET
-    )
+    status_message: str | UnsetType = UNSET
+    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = UNSET
 
 
 class ElicitRequest(Struct, kw_only=True, tag_field="method", tag="elicitation/create"):
@@ -181,7 +173,7 @@ class ElicitRequestFormParams(ConstantStruct, kw_only=True):
 
     mode: Literal["form"] | UnsetType = constant("form", optional=True)
     message: str
-    requested_schema: ElicitRequestFormParamsRequestedSchema = field(name="requestedSchema")
+    requested_schema: ElicitRequestFormParamsRequestedSchema
 
 
 class ElicitRequestFormParamsRequestedSchema(OpenObject):
@@ -243,15 +235,13 @@ class FailedTask(Struct, kw_only=True, tag_field="status", tag="failed"):
     """Task that ended in a JSON-RPC error."""
 
     status: ClassVar[Literal["failed"]] = "failed"
-    task_id: str = field(name="taskId")
-    created_at: str = field(name="createdAt")
-    last_updated_at: str = field(name="lastUpdatedAt")
-    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
+    task_id: str
+    created_at: str
+    last_updated_at: str
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None
     error: Error
-    status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = field(
-        name="pollIntervalMs", default=UNSET
-    )
+    status_message: str | UnsetType = UNSET
+    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = UNSET
 
 
 class GetTaskRequest(ConstantStruct, kw_only=True, tag_field="method", tag="tasks/get"):
@@ -266,90 +256,80 @@ class GetTaskRequest(ConstantStruct, kw_only=True, tag_field="method", tag="task
 class GetTaskRequestParams(Struct, kw_only=True):
     """GetTaskRequestParams"""
 
-    task_id: str = field(name="taskId")
+    task_id: str
 
 
 class GetTaskResultCancelled(ConstantStruct, kw_only=True, tag_field="status", tag="cancelled"):
     """GetTaskResultCancelled"""
 
     status: ClassVar[Literal["cancelled"]] = "cancelled"
-    result_type: Literal["complete"] = constant("complete", name="resultType")
-    task_id: str = field(name="taskId")
-    created_at: str = field(name="createdAt")
-    last_updated_at: str = field(name="lastUpdatedAt")
-    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
+    result_type: Literal["complete"] = constant("complete")
+    task_id: str
+    created_at: str
+    last_updated_at: str
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
-    status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = field(
-        name="pollIntervalMs", default=UNSET
-    )
+    status_message: str | UnsetType = UNSET
+    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = UNSET
 
 
 class GetTaskResultCompleted(ConstantStruct, kw_only=True, tag_field="status", tag="completed"):
     """GetTaskResultCompleted"""
 
     status: ClassVar[Literal["completed"]] = "completed"
-    result_type: Literal["complete"] = constant("complete", name="resultType")
-    task_id: str = field(name="taskId")
-    created_at: str = field(name="createdAt")
-    last_updated_at: str = field(name="lastUpdatedAt")
-    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
+    result_type: Literal["complete"] = constant("complete")
+    task_id: str
+    created_at: str
+    last_updated_at: str
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None
     result: dict[str, Any]
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
-    status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = field(
-        name="pollIntervalMs", default=UNSET
-    )
+    status_message: str | UnsetType = UNSET
+    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = UNSET
 
 
 class GetTaskResultFailed(ConstantStruct, kw_only=True, tag_field="status", tag="failed"):
     """GetTaskResultFailed"""
 
     status: ClassVar[Literal["failed"]] = "failed"
-    result_type: Literal["complete"] = constant("complete", name="resultType")
-    task_id: str = field(name="taskId")
-    created_at: str = field(name="createdAt")
-    last_updated_at: str = field(name="lastUpdatedAt")
-    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
+    result_type: Literal["complete"] = constant("complete")
+    task_id: str
+    created_at: str
+    last_updated_at: str
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None
     error: Error
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
-    status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = field(
-        name="pollIntervalMs", default=UNSET
-    )
+    status_message: str | UnsetType = UNSET
+    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = UNSET
 
 
 class GetTaskResultInputRequired(ConstantStruct, kw_only=True, tag_field="status", tag="input_required"):
     """GetTaskResultInputRequired"""
 
     status: ClassVar[Literal["input_required"]] = "input_required"
-    result_type: Literal["complete"] = constant("complete", name="resultType")
-    task_id: str = field(name="taskId")
-    created_at: str = field(name="createdAt")
-    last_updated_at: str = field(name="lastUpdatedAt")
-    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
-    input_requests: InputRequests = field(name="inputRequests")
+    result_type: Literal["complete"] = constant("complete")
+    task_id: str
+    created_at: str
+    last_updated_at: str
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None
+    input_requests: InputRequests
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
-    status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = field(
-        name="pollIntervalMs", default=UNSET
-    )
+    status_message: str | UnsetType = UNSET
+    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = UNSET
 
 
 class GetTaskResultWorking(ConstantStruct, kw_only=True, tag_field="status", tag="working"):
     """GetTaskResultWorking"""
 
     status: ClassVar[Literal["working"]] = "working"
-    result_type: Literal["complete"] = constant("complete", name="resultType")
-    task_id: str = field(name="taskId")
-    created_at: str = field(name="createdAt")
-    last_updated_at: str = field(name="lastUpdatedAt")
-    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
+    result_type: Literal["complete"] = constant("complete")
+    task_id: str
+    created_at: str
+    last_updated_at: str
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
-    status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = field(
-        name="pollIntervalMs", default=UNSET
-    )
+    status_message: str | UnsetType = UNSET
+    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = UNSET
 
 
 GetTaskResult: TypeAlias = (
@@ -366,7 +346,7 @@ class Icon(Struct, kw_only=True):
     """Picture that stands for an object in a user interface."""
 
     src: str
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | UnsetType = UNSET
     sizes: list[str] | UnsetType = UNSET
     theme: Literal["dark", "light"] | UnsetType = UNSET
 
@@ -376,7 +356,7 @@ class ImageContent(Struct, kw_only=True, tag_field="type", tag="image"):
 
     type: ClassVar[Literal["image"]] = "image"
     data: str
-    mime_type: str = field(name="mimeType")
+    mime_type: str
     annotations: Annotations | UnsetType = UNSET
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
 
@@ -389,22 +369,20 @@ class Implementation(Struct, kw_only=True):
     icons: list[Icon] | UnsetType = UNSET
     version: str
     description: str | UnsetType = UNSET
-    website_url: str | UnsetType = field(name="websiteUrl", default=UNSET)
+    website_url: str | UnsetType = UNSET
 
 
 class InputRequiredTask(Struct, kw_only=True, tag_field="status", tag="input_required"):
     """Task that waits for input from the requester."""
 
     status: ClassVar[Literal["input_required"]] = "input_required"
-    task_id: str = field(name="taskId")
-    created_at: str = field(name="createdAt")
-    last_updated_at: str = field(name="lastUpdatedAt")
-    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
-    input_requests: InputRequests = field(name="inputRequests")
-    status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = field(
-        name="pollIntervalMs", default=UNSET
-    )
+    task_id: str
+    created_at: str
+    last_updated_at: str
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None
+    input_requests: InputRequests
+    status_message: str | UnsetType = UNSET
+    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = UNSET
 
 
 JSONObject: TypeAlias = dict[str, Any]
@@ -439,7 +417,7 @@ class LegacyTitledEnumSchema(ConstantStruct, kw_only=True):
     title: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
     enum: list[str]
-    enum_names: list[str] | UnsetType = field(name="enumNames", default=UNSET)
+    enum_names: list[str] | UnsetType = UNSET
     default: str | UnsetType = UNSET
 
 
@@ -495,15 +473,9 @@ class ModelPreferences(Struct, kw_only=True):
     """Preferences of the server for a model, for the client to consider when it picks one."""
 
     hints: list[ModelHint] | UnsetType = UNSET
-    cost_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
-        name="costPriority", default=UNSET
-    )
-    speed_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
-        name="speedPriority", default=UNSET
-    )
-    intelligence_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = field(
-        name="intelligencePriority", default=UNSET
-    )
+    cost_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = UNSET
+    speed_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = UNSET
+    intelligence_priority: Annotated[float, Meta(ge=0, le=1)] | Annotated[int, Meta(ge=0, le=1)] | UnsetType = UNSET
 
 
 class NotificationMetaObject(OpenObject):
@@ -544,7 +516,7 @@ class ResourceLink(Struct, kw_only=True, tag_field="type", tag="resource_link"):
     icons: list[Icon] | UnsetType = UNSET
     uri: str
     description: str | UnsetType = UNSET
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | UnsetType = UNSET
     annotations: Annotations | UnsetType = UNSET
     size: int | UnsetType = UNSET
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
@@ -599,8 +571,8 @@ class StringSchema(ConstantStruct, kw_only=True):
     type: Literal["string"] = constant("string")
     title: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
-    min_length: int | UnsetType = field(name="minLength", default=UNSET)
-    max_length: int | UnsetType = field(name="maxLength", default=UNSET)
+    min_length: int | UnsetType = UNSET
+    max_length: int | UnsetType = UNSET
     format: Literal["date", "date-time", "email", "uri"] | UnsetType = UNSET
     default: str | UnsetType = UNSET
 
@@ -608,15 +580,13 @@ class StringSchema(ConstantStruct, kw_only=True):
 class Task(Struct, kw_only=True):
     """State of a piece of work whose outcome is fetched later."""
 
-    task_id: str = field(name="taskId")
+    task_id: str
     status: Literal["working", "input_required", "completed", "failed", "cancelled"]
-    created_at: str = field(name="createdAt")
-    last_updated_at: str = field(name="lastUpdatedAt")
-    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
-    status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = field(
-        name="pollIntervalMs", default=UNSET
-    )
+    created_at: str
+    last_updated_at: str
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None
+    status_message: str | UnsetType = UNSET
+    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = UNSET
 
 
 TaskStatus: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
@@ -635,78 +605,68 @@ class TaskStatusNotificationParamsCancelled(Struct, kw_only=True, tag_field="sta
     """TaskStatusNotificationParamsCancelled"""
 
     status: ClassVar[Literal["cancelled"]] = "cancelled"
-    task_id: str = field(name="taskId")
-    created_at: str = field(name="createdAt")
-    last_updated_at: str = field(name="lastUpdatedAt")
-    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
+    task_id: str
+    created_at: str
+    last_updated_at: str
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None
     meta: NotificationMetaObject | UnsetType = field(name="_meta", default=UNSET)
-    status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = field(
-        name="pollIntervalMs", default=UNSET
-    )
+    status_message: str | UnsetType = UNSET
+    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = UNSET
 
 
 class TaskStatusNotificationParamsCompleted(Struct, kw_only=True, tag_field="status", tag="completed"):
     """TaskStatusNotificationParamsCompleted"""
 
     status: ClassVar[Literal["completed"]] = "completed"
-    task_id: str = field(name="taskId")
-    created_at: str = field(name="createdAt")
-    last_updated_at: str = field(name="lastUpdatedAt")
-    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
+    task_id: str
+    created_at: str
+    last_updated_at: str
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None
     result: dict[str, Any]
     meta: NotificationMetaObject | UnsetType = field(name="_meta", default=UNSET)
-    status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = field(
-        name="pollIntervalMs", default=UNSET
-    )
+    status_message: str | UnsetType = UNSET
+    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = UNSET
 
 
 class TaskStatusNotificationParamsFailed(Struct, kw_only=True, tag_field="status", tag="failed"):
     """TaskStatusNotificationParamsFailed"""
 
     status: ClassVar[Literal["failed"]] = "failed"
-    task_id: str = field(name="taskId")
-    created_at: str = field(name="createdAt")
-    last_updated_at: str = field(name="lastUpdatedAt")
-    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
+    task_id: str
+    created_at: str
+    last_updated_at: str
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None
     error: Error
     meta: NotificationMetaObject | UnsetType = field(name="_meta", default=UNSET)
-    status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = field(
-        name="pollIntervalMs", default=UNSET
-    )
+    status_message: str | UnsetType = UNSET
+    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = UNSET
 
 
 class TaskStatusNotificationParamsInputRequired(Struct, kw_only=True, tag_field="status", tag="input_required"):
     """TaskStatusNotificationParamsInputRequired"""
 
     status: ClassVar[Literal["input_required"]] = "input_required"
-    task_id: str = field(name="taskId")
-    created_at: str = field(name="createdAt")
-    last_updated_at: str = field(name="lastUpdatedAt")
-    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
-    input_requests: InputRequests = field(name="inputRequests")
+    task_id: str
+    created_at: str
+    last_updated_at: str
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None
+    input_requests: InputRequests
     meta: NotificationMetaObject | UnsetType = field(name="_meta", default=UNSET)
-    status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = field(
-        name="pollIntervalMs", default=UNSET
-    )
+    status_message: str | UnsetType = UNSET
+    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = UNSET
 
 
 class TaskStatusNotificationParamsWorking(Struct, kw_only=True, tag_field="status", tag="working"):
     """TaskStatusNotificationParamsWorking"""
 
     status: ClassVar[Literal["working"]] = "working"
-    task_id: str = field(name="taskId")
-    created_at: str = field(name="createdAt")
-    last_updated_at: str = field(name="lastUpdatedAt")
-    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
+    task_id: str
+    created_at: str
+    last_updated_at: str
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None
     meta: NotificationMetaObject | UnsetType = field(name="_meta", default=UNSET)
-    status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = field(
-        name="pollIntervalMs", default=UNSET
-    )
+    status_message: str | UnsetType = UNSET
+    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = UNSET
 
 
 TaskStatusNotificationParams: TypeAlias = (
@@ -722,13 +682,13 @@ TaskStatusNotificationParams: TypeAlias = (
 class TaskSubscriptionAcknowledgedNotifications(Struct, kw_only=True):
     """Tasks about which the server will send notifications on a subscription."""
 
-    task_ids: list[str] | UnsetType = field(name="taskIds", default=UNSET)
+    task_ids: list[str] | UnsetType = UNSET
 
 
 class TaskSubscriptionNotifications(Struct, kw_only=True):
     """Tasks about which the client wants notifications on a subscription."""
 
-    task_ids: list[str] | UnsetType = field(name="taskIds", default=UNSET)
+    task_ids: list[str] | UnsetType = UNSET
 
 
 class TasksExtensionCapability(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -752,7 +712,7 @@ class TextResourceContents(Struct, kw_only=True):
     """Contents of a resource, as text."""
 
     uri: str
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | UnsetType = UNSET
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
     text: str
 
@@ -771,8 +731,8 @@ class TitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
     type: Literal["array"] = constant("array")
     title: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
-    min_items: int | UnsetType = field(name="minItems", default=UNSET)
-    max_items: int | UnsetType = field(name="maxItems", default=UNSET)
+    min_items: int | UnsetType = UNSET
+    max_items: int | UnsetType = UNSET
     items: TitledMultiSelectEnumSchemaItems
     default: list[str] | UnsetType = UNSET
 
@@ -780,7 +740,7 @@ class TitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
 class TitledMultiSelectEnumSchemaItems(Struct, kw_only=True):
     """TitledMultiSelectEnumSchemaItems"""
 
-    any_of: list[TitledMultiSelectEnumSchemaItemsAnyOfItem] = field(name="anyOf")
+    any_of: list[TitledMultiSelectEnumSchemaItemsAnyOfItem]
 
 
 class TitledMultiSelectEnumSchemaItemsAnyOfItem(Struct, kw_only=True):
@@ -796,7 +756,7 @@ class TitledSingleSelectEnumSchema(ConstantStruct, kw_only=True):
     type: Literal["string"] = constant("string")
     title: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
-    one_of: list[TitledSingleSelectEnumSchemaOneOfItem] = field(name="oneOf")
+    one_of: list[TitledSingleSelectEnumSchemaOneOfItem]
     default: str | UnsetType = UNSET
 
 
@@ -814,8 +774,8 @@ class Tool(Struct, kw_only=True):
     title: str | UnsetType = UNSET
     icons: list[Icon] | UnsetType = UNSET
     description: str | UnsetType = UNSET
-    input_schema: ToolInputSchema = field(name="inputSchema")
-    output_schema: ToolOutputSchema | UnsetType = field(name="outputSchema", default=UNSET)
+    input_schema: ToolInputSchema
+    output_schema: ToolOutputSchema | UnsetType = UNSET
     annotations: ToolAnnotations | UnsetType = UNSET
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
 
@@ -824,10 +784,10 @@ class ToolAnnotations(Struct, kw_only=True):
     """Hints about how a tool behaves, not to be relied on from an untrusted server."""
 
     title: str | UnsetType = UNSET
-    read_only_hint: bool | UnsetType = field(name="readOnlyHint", default=UNSET)
-    destructive_hint: bool | UnsetType = field(name="destructiveHint", default=UNSET)
-    idempotent_hint: bool | UnsetType = field(name="idempotentHint", default=UNSET)
-    open_world_hint: bool | UnsetType = field(name="openWorldHint", default=UNSET)
+    read_only_hint: bool | UnsetType = UNSET
+    destructive_hint: bool | UnsetType = UNSET
+    idempotent_hint: bool | UnsetType = UNSET
+    open_world_hint: bool | UnsetType = UNSET
 
 
 class ToolChoice(Struct, kw_only=True):
@@ -858,10 +818,10 @@ class ToolResultContent(Struct, kw_only=True, tag_field="type", tag="tool_result
     """Outcome of a tool call, given back to the model."""
 
     type: ClassVar[Literal["tool_result"]] = "tool_result"
-    tool_use_id: str = field(name="toolUseId")
+    tool_use_id: str
     content: list[ContentBlock]
-    structured_content: Any | UnsetType = field(name="structuredContent", default=UNSET)
-    is_error: bool | UnsetType = field(name="isError", default=UNSET)
+    structured_content: Any | UnsetType = UNSET
+    is_error: bool | UnsetType = UNSET
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
 
 
@@ -885,8 +845,8 @@ class UntitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
     type: Literal["array"] = constant("array")
     title: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
-    min_items: int | UnsetType = field(name="minItems", default=UNSET)
-    max_items: int | UnsetType = field(name="maxItems", default=UNSET)
+    min_items: int | UnsetType = UNSET
+    max_items: int | UnsetType = UNSET
     items: UntitledMultiSelectEnumSchemaItems
     default: list[str] | UnsetType = UNSET
 
@@ -949,14 +909,14 @@ class UpdateTaskRequest(ConstantStruct, kw_only=True, tag_field="method", tag="t
 class UpdateTaskRequestParams(Struct, kw_only=True):
     """UpdateTaskRequestParams"""
 
-    task_id: str = field(name="taskId")
-    input_responses: InputResponses = field(name="inputResponses")
+    task_id: str
+    input_responses: InputResponses
 
 
 class UpdateTaskResult(ConstantStruct, kw_only=True):
     """Server acknowledges the input for a task."""
 
-    result_type: Literal["complete"] = constant("complete", name="resultType")
+    result_type: Literal["complete"] = constant("complete")
     meta: ResultMetaObject | UnsetType = field(name="_meta", default=UNSET)
 
 
@@ -964,14 +924,12 @@ class WorkingTask(Struct, kw_only=True, tag_field="status", tag="working"):
     """Task that is still being worked on."""
 
     status: ClassVar[Literal["working"]] = "working"
-    task_id: str = field(name="taskId")
-    created_at: str = field(name="createdAt")
-    last_updated_at: str = field(name="lastUpdatedAt")
-    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None = field(name="ttlMs")
-    status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
-    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = field(
-        name="pollIntervalMs", default=UNSET
-    )
+    task_id: str
+    created_at: str
+    last_updated_at: str
+    ttl_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | None
+    status_message: str | UnsetType = UNSET
+    poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = UNSET
 
 
 DetailedTask: TypeAlias = WorkingTask | InputRequiredTask | CompletedTask | FailedTask | CancelledTask

@@ -216,6 +216,8 @@ class _Supplement(TypedDict):
     constructor_defaults: Defaults
     empty_results: dict[str, list[str]]
     error_codes: dict[str, dict[str, int]]
+    extends: dict[str, str]
+    """The revisions from which extensions have copied definitions, which their packages import."""
     extension_ids: dict[str, str]
     extension_versions: dict[str, str]
     """Versions that an extension has of its own, which its messages carry."""
@@ -400,9 +402,11 @@ class _Compiler:
 
     def _inherited(self, source: Source, flat: Schema, methods: list[MethodDefinition]) -> Inherited:
         """Find what the package of an extension imports from that of a revision."""
-        if (facts := self.supplement["generated"].get(source.version)) is None:
-            return Inherited()
-        revision = self.source(facts["extends"])
+        facts = self.supplement["generated"].get(source.version)
+        version = facts["extends"] if facts else self.supplement["extends"].get(source.version)
+        if version is None or (facts is None and version not in {one.version for one in self.sources}):
+            return Inherited()  # a schema that was not generated has all that it refers to
+        revision = self.source(version)
         base = self.interface(revision, self.document(revision))
         return find_inherited(f"mcpspec.{revision.package}", base, flat, methods)
 

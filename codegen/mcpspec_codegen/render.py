@@ -118,9 +118,13 @@ def _exact_modules(interface: Interface, everyday: Interface, backends: Sequence
 def _types_module(interface: Interface, backend: Backend) -> str:
     """Render `structs.py` or `models.py`: the model classes and `__all__`."""
     head, definitions = _split_head(generate_classes(interface, backend))
+    extends = f"{interface.inherited.package}.{backend.module}"
+    inherited = [line for line in head.splitlines() if definitions and line.startswith(f"from {extends} import ")]
     return _render(
         "types.py.jinja2",
-        head=head,
+        head="\n".join(line for line in head.splitlines() if line not in inherited),
+        inherited="\n    ".join(inherited),
+        extends=extends,
         definitions=definitions,
         is_lazy=bool(definitions),
         names=list(interface.document["$defs"]),

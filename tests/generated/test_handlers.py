@@ -174,7 +174,9 @@ def test_a_method_takes_the_parameters_of_its_record_and_a_context_by_position(
     own, params, ctx = signature.parameters.values()
     assert own.name == "self"
     assert {own.kind, params.kind, ctx.kind} == {inspect.Parameter.POSITIONAL_ONLY}
-    annotation = target.module("methods").__annotations__[re.sub(r"(?<=[a-z])(?=[A-Z])|/", "_", method).upper()]
+    newest = Target(mcpspec.LATEST, target.backend).module("methods")  # from which an extension imports records
+    annotations = {**newest.__annotations__, **target.module("methods").__annotations__}
+    annotation = annotations[re.sub(r"(?<=[a-z])(?=[A-Z])|/", "_", method).upper()]
     types = (params.annotation, signature.return_annotation.removeprefix("MaybeAwaitable[").removesuffix("]"))
     assert annotation == f"Final[Method[{types[0]}, {types[1]}]]"
     assert ctx.annotation == "ContextT"
@@ -187,8 +189,8 @@ def test_the_docstring_of_a_method_names_and_describes_its_message(
 ) -> None:
     function = getattr(getattr(target.handlers, f"{side}{kind}"), handler_name(target, method))
     message = target.module("methods").METHODS[method].message
-    description = (inspect.getdoc(message) or "").partition(" https://")[0].partition("\n")[0]  # without the link
-    described = description != message.__name__  # a message without a description has its name as docstring
+    description = (message.__doc__ or "").partition(" https://")[0].partition("\n")[0]  # without the link
+    described = description not in ("", message.__name__)  # a link alone stands after the name
     assert inspect.getdoc(function) == (f"`{method}`: {description}" if described else f"`{method}`")
 
 

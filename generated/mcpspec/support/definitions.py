@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from inspect import currentframe
 from threading import RLock
 from types import CodeType
@@ -17,18 +18,19 @@ _DEFINITIONS = "__definitions__"
 
 
 def lazy_definitions(
-    names: dict[str, Any],
+    names: dict[str, Any], extends: str = ""
 ) -> tuple[Callable[..., bool], Callable[[str], Any], Callable[[], list[str]]]:
     """Return `is_needed`, `__getattr__` and `__dir__` for a module that makes its definitions on first use.
 
-    The top level of the module calls this function, and passes its globals.
+    The top level of the module calls this function, and passes its globals. Other names in its `__all__` are those of
+    the module that it `extends`.
     """
     definitions: _LazyDefinitions | None = names.get(_DEFINITIONS)
     if definitions is None:
         frame = currentframe()
         assert frame is not None
         assert frame.f_back is not None
-        definitions = names[_DEFINITIONS] = _LazyDefinitions(names, frame.f_back.f_code)
+        definitions = names[_DEFINITIONS] = _LazyDefinitions(names, frame.f_back.f_code, extends)
     return definitions.is_needed, definitions.get, definitions.list_names
 
 
@@ -40,9 +42,10 @@ class _LazyDefinitions:
     refers to.
     """
 
-    def __init__(self, names: dict[str, Any], code: CodeType) -> None:
+    def __init__(self, names: dict[str, Any], code: CodeType, extends: str) -> None:
         self._names = names
         self._code = code
+        self._extends = extends
         self._references: dict[str, tuple[str, ...]] = {}
         self._made: dict[str, Any] = {}
         self._needed: set[str] = set()
@@ -56,7 +59,9 @@ class _LazyDefinitions:
     def get(self, name: str) -> Any:
         """Return a definition, and make it if it is missing. Raises `AttributeError` for other names."""
         if name not in self._references:
-            raise UnknownNameError(self._names["__name__"], name)
+            if not self._extends or name not in self._names.get("__all__", ()):
+                raise UnknownNameError(self._names["__name__"], name)
+            return self._get_inherited(name)
         with self._lock:
             if name not in self._made:
                 self._make(self._find_missing(name))
@@ -64,7 +69,10 @@ class _LazyDefinitions:
 
     def list_names(self) -> list[str]:
         """List all names of the module."""
-        return sorted({*self._names, *self._references})
+        return sorted({*self._names, *self._references, *self._names.get("__all__", ())})
+
+    def _get_inherited(self, name: str) -> Any:
+        return getattr(import_module(self._extends), name)
 
     def _find_missing(self, name: str) -> set[str]:
         """Return the definitions to make for one: itself, and those that it refers to."""
@@ -80,6 +88,8 @@ class _LazyDefinitions:
     def _make(self, needed: set[str]) -> None:
         # In a copy of the globals, so that no thread sees a definition before those that it refers to.
         names = self._names | self._made
+        referenced = {reference for name in needed for reference in self._references[name]}
+        names |= {name: self._get_inherited(name) for name in referenced - self._references.keys()}
         self._needed = needed
         try:
             exec(self._code, names)  # noqa: S102  # the module's own code

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from mcpspec.support.handlers import ContextT, MaybeAwaitable, UnimplementedMethodError
+from mcpspec.v2026_07_28.handlers import ClientElicitation, ClientRoots, ClientSampling
 
 from . import structs
 
@@ -61,34 +62,6 @@ class ClientCore(Protocol[ContextT]):
 
     def task_status(self, params: structs.TaskStatusNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
         """`notifications/tasks`: Side that runs a task tells the other that its state has changed."""
-        ...
-
-
-class ClientElicitation(Protocol[ContextT]):
-    """Methods of a client for elicitation."""
-
-    def elicit(self, params: structs.ElicitRequestParams, ctx: ContextT, /) -> MaybeAwaitable[structs.ElicitResult]:
-        """`elicitation/create`: Server asks the client to get input from the user."""
-        ...
-
-
-class ClientRoots(Protocol[ContextT]):
-    """Methods of a client for roots."""
-
-    def list_roots(
-        self, params: structs.ListRootsRequestParams, ctx: ContextT, /
-    ) -> MaybeAwaitable[structs.ListRootsResult]:
-        """`roots/list`: Server asks the client which directories and files it may work on."""
-        ...
-
-
-class ClientSampling(Protocol[ContextT]):
-    """Methods of a client for sampling."""
-
-    def create_message(
-        self, params: structs.CreateMessageRequestParams, ctx: ContextT, /
-    ) -> MaybeAwaitable[structs.CreateMessageResult]:
-        """`sampling/createMessage`: Server asks the client to generate a message with a language model."""
         ...
 
 

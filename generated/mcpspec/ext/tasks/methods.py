@@ -10,19 +10,13 @@ from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from mcpspec.support.methods import Kind, Method, Sender
+from mcpspec.v2026_07_28.methods import ELICITATION_CREATE, ROOTS_LIST, SAMPLING_CREATE_MESSAGE
 
 from . import structs
 
 EXTENSION_ID: Final = "io.modelcontextprotocol/tasks"
 
 
-ELICITATION_CREATE: Final[Method[structs.ElicitRequestParams, structs.ElicitResult]] = Method(
-    name="elicitation/create", sender="server", kind="input", handler="elicit",
-    message=structs.ElicitRequest,
-    params=structs.ElicitRequestParams, params_required=True,
-    result=structs.ElicitResult,
-)  # fmt: skip
-"""Server asks the client to get input from the user."""
 NOTIFICATIONS_TASKS: Final[Method[structs.TaskStatusNotificationParams, None]] = Method(
     name="notifications/tasks", sender="server", kind="notification", handler="task_status",
     message=structs.TaskStatusNotification,
@@ -30,20 +24,6 @@ NOTIFICATIONS_TASKS: Final[Method[structs.TaskStatusNotificationParams, None]] =
     result=NoneType,
 )  # fmt: skip
 """Side that runs a task tells the other that its state has changed."""
-ROOTS_LIST: Final[Method[structs.ListRootsRequestParams, structs.ListRootsResult]] = Method(
-    name="roots/list", sender="server", kind="input", handler="list_roots",
-    message=structs.ListRootsRequest,
-    params=structs.ListRootsRequestParams, params_required=False,
-    result=structs.ListRootsResult,
-)  # fmt: skip
-"""Server asks the client which directories and files it may work on."""
-SAMPLING_CREATE_MESSAGE: Final[Method[structs.CreateMessageRequestParams, structs.CreateMessageResult]] = Method(
-    name="sampling/createMessage", sender="server", kind="input", handler="create_message",
-    message=structs.CreateMessageRequest,
-    params=structs.CreateMessageRequestParams, params_required=True,
-    result=structs.CreateMessageResult,
-)  # fmt: skip
-"""Server asks the client to generate a message with a language model."""
 TASKS_CANCEL: Final[Method[structs.CancelTaskRequestParams, structs.CancelTaskResult]] = Method(
     name="tasks/cancel", sender="client", kind="request", handler="cancel_task",
     message=structs.CancelTaskRequest,

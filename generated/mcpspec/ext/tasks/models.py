@@ -13,37 +13,87 @@ from mcpspec.support.everyday_models import (
     ClosedModel,
     DecodeError,
     Model,
-    Nullable,
     constant,
     decode,
     encode,
     from_builtins,
-    null_means,
     to_builtins,
     union,
-    untagged,
     validate,
 )
 from mcpspec.support.null import NULL
 
 # Classes of Pydantic take long to make, so each is made when it is first used.
-if not TYPE_CHECKING:
-    is_needed, __getattr__, __dir__ = lazy_definitions(globals())
-
-if TYPE_CHECKING or is_needed("BooleanSchema"):
-
-    class BooleanSchema(Model):
-        """Form field that takes true or false. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        type: Literal["boolean"] = constant("boolean")
-        """JSON Schema type of the field, always `boolean`."""
-        title: str | None = None
-        """Label of the field in the form."""
-        description: str | None = None
-        """Purpose of the field, shown with it."""
-        default: bool | None = None
-        """Initial value of the field."""
-
+if TYPE_CHECKING:
+    from mcpspec.v2026_07_28.models import (
+        Annotations,
+        AudioContent,
+        BlobResourceContents,
+        BooleanSchema,
+        ContentBlock,
+        CreateMessageRequest,
+        CreateMessageRequestParams,
+        CreateMessageResult,
+        ElicitRequest,
+        ElicitRequestFormParams,
+        ElicitRequestFormParamsRequestedSchema,
+        ElicitRequestParams,
+        ElicitRequestURLParams,
+        ElicitResult,
+        EmbeddedResource,
+        EmbeddedResourceResource,
+        Error,
+        Icon,
+        ImageContent,
+        Implementation,
+        InputRequest,
+        InputRequests,
+        InputResponse,
+        InputResponses,
+        JSONObject,
+        JSONRPCNotification,
+        JSONRPCRequest,
+        JSONValue,
+        LegacyTitledEnumSchema,
+        ListRootsRequest,
+        ListRootsRequestParams,
+        ListRootsResult,
+        MetaObject,
+        ModelHint,
+        ModelPreferences,
+        NotificationMetaObject,
+        NotificationParams,
+        NumberSchema,
+        PrimitiveSchemaDefinition,
+        RequestId,
+        ResourceLink,
+        Result,
+        ResultMetaObject,
+        Role,
+        Root,
+        SamplingMessage,
+        SamplingMessageContentBlock,
+        StringSchema,
+        TextContent,
+        TextResourceContents,
+        TitledMultiSelectEnumSchema,
+        TitledMultiSelectEnumSchemaItems,
+        TitledMultiSelectEnumSchemaItemsAnyOfItem,
+        TitledSingleSelectEnumSchema,
+        TitledSingleSelectEnumSchemaOneOfItem,
+        Tool,
+        ToolAnnotations,
+        ToolChoice,
+        ToolInputSchema,
+        ToolOutputSchema,
+        ToolResultContent,
+        ToolUseContent,
+        UntitledMultiSelectEnumSchema,
+        UntitledMultiSelectEnumSchemaItems,
+        UntitledSingleSelectEnumSchema,
+    )
+else:
+    is_needed, __getattr__, __dir__ = lazy_definitions(globals(), "mcpspec.v2026_07_28.models")
 
 if TYPE_CHECKING or is_needed("CancelTaskRequestParams"):
 
@@ -52,6 +102,32 @@ if TYPE_CHECKING or is_needed("CancelTaskRequestParams"):
 
         task_id: str
         """Identifier of the task to stop."""
+
+
+if TYPE_CHECKING or is_needed("CancelTaskRequest", "CancelTaskRequestParams", "RequestId"):
+
+    class CancelTaskRequest(Model):
+        """Sender asks the other side to stop a task. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
+
+        method: Literal["tasks/cancel"] = constant("tasks/cancel")
+        """Name of the method, which identifies the kind of message."""
+        id: RequestId
+        """Identifier that pairs a request with its response."""
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        """Version of JSON-RPC, always `2.0`."""
+        params: CancelTaskRequestParams
+        """Parameters of the message."""
+
+
+if TYPE_CHECKING or is_needed("CancelTaskResult", "ResultMetaObject"):
+
+    class CancelTaskResult(Model):
+        """Server acknowledges `tasks/cancel`. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
+
+        result_type: Literal["complete"] = constant("complete")
+        """Kind of result, always `complete`."""
+        meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
+        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("CancelledTask"):
@@ -98,77 +174,29 @@ if TYPE_CHECKING or is_needed("CompletedTask"):
         """Time to wait between polls of the task, in milliseconds."""
 
 
-if TYPE_CHECKING or is_needed("ElicitRequestFormParamsRequestedSchema"):
-    ElicitRequestFormParamsRequestedSchema = TypeAliasType("ElicitRequestFormParamsRequestedSchema", dict[str, Any])
-    """JSON Schema of the form: a flat object of simple fields."""
+if TYPE_CHECKING or is_needed("CreateTaskResult", "ResultMetaObject"):
 
+    class CreateTaskResult(Model):
+        """Receiver answers a request with a task that will produce the outcome later. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
 
-if TYPE_CHECKING or is_needed("ElicitRequestFormParams", "ElicitRequestFormParamsRequestedSchema"):
-
-    class ElicitRequestFormParams(Model):
-        """Question to the user that a form shown by the client answers. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        mode: Annotated[Literal["form"], null_means("form")] = "form"
-        """Mode of the elicitation, always `form`."""
-        message: str
-        """Message to the user about the requested input."""
-        requested_schema: ElicitRequestFormParamsRequestedSchema
-        """JSON Schema of the form: a flat object of simple fields."""
-
-
-if TYPE_CHECKING or is_needed("ElicitRequestURLParams"):
-
-    class ElicitRequestURLParams(Model):
-        """Request that the user visit a URL, so that the input bypasses the client. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        mode: Literal["url"] = constant("url")
-        """Mode of the elicitation, always `url`."""
-        message: str
-        """Message to the user about the reason to visit the URL."""
-        url: str
-        """Address that the user is to open."""
-
-
-if TYPE_CHECKING or is_needed("ElicitRequestParams", "ElicitRequestFormParams", "ElicitRequestURLParams"):
-    ElicitRequestParams: TypeAlias = ElicitRequestFormParams | ElicitRequestURLParams
-    """Question to the user, to be answered in a form or at a URL."""
-    if not TYPE_CHECKING:
-        ElicitRequestParams = union("ElicitRequestParams", __name__, ElicitRequestParams, untagged)
-
-
-if TYPE_CHECKING or is_needed("ElicitRequest", "ElicitRequestParams"):
-
-    class ElicitRequest(Model):
-        """Server asks the client to get input from the user. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        method: Literal["elicitation/create"] = constant("elicitation/create")
-        """Name of the method, which identifies the kind of message."""
-        params: ElicitRequestParams
-        """Parameters of the message."""
-
-
-if TYPE_CHECKING or is_needed("ElicitResult"):
-
-    class ElicitResult(Model):
-        """Client returns the user's decision and any form values. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        action: Literal["accept", "cancel", "decline"]
-        """Action of the user: `accept`, `decline` or `cancel`."""
-        content: dict[str, list[str] | str | float | bool | int] | None = None
-        """Values of the form, by field; only when the user accepted."""
-
-
-if TYPE_CHECKING or is_needed("Error"):
-
-    class Error(Model):
-        """JSON-RPC error object. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        code: int
-        """Number that classifies the error."""
-        message: str
-        """Short description of the error."""
-        data: Nullable = None
-        """Further details of the error, in a form of the sender's choice."""
+        result_type: Literal["task"] = constant("task")
+        """Kind of result, always `task`."""
+        task_id: str
+        """Identifier of the task."""
+        status: Literal["working", "input_required", "completed", "failed", "cancelled"]
+        """State of the task."""
+        created_at: str
+        """Creation time of the task, in ISO 8601."""
+        last_updated_at: str
+        """Time of the latest change to the task, in ISO 8601."""
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
+        """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+        meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
+        """Additional data about the message or object, under namespaced keys."""
+        status_message: str | None = None
+        """Description of the task's state, for people."""
+        poll_interval_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)] = None
+        """Time to wait between polls of the task, in milliseconds."""
 
 
 if TYPE_CHECKING or is_needed("FailedTask", "Error"):
@@ -203,199 +231,6 @@ if TYPE_CHECKING or is_needed("GetTaskRequestParams"):
         """Identifier of the task to look up."""
 
 
-if TYPE_CHECKING or is_needed("Icon"):
-
-    class Icon(Model):
-        """Picture that stands for an object in a user interface. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        src: str
-        """URL or `data:` URI of the picture."""
-        mime_type: str | None = None
-        """Media type of the picture, in case that of `src` is missing or too general."""
-        sizes: list[str] | None = None
-        """Sizes that the icon suits, such as `48x48`, or `any`."""
-        theme: Literal["dark", "light"] | None = None
-        """Background that the icon suits: `light` or `dark`; either when absent."""
-
-
-if TYPE_CHECKING or is_needed("Implementation", "Icon"):
-
-    class Implementation(Model):
-        """Name, version and display details of a client or server program. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        name: str
-        """Name of the program."""
-        title: str | None = None
-        """Name to show to people."""
-        icons: list[Icon] | None = None
-        """Pictures for user interfaces, in various sizes and formats."""
-        version: str
-        """Version of the program."""
-        description: str | None = None
-        """Purpose of the program."""
-        website_url: str | None = None
-        """Address of the program's website."""
-
-
-if TYPE_CHECKING or is_needed("JSONObject"):
-    JSONObject = TypeAliasType("JSONObject", dict[str, Any])
-    """Object whose members are JSON values."""
-
-
-if TYPE_CHECKING or is_needed("JSONRPCNotification"):
-
-    class JSONRPCNotification(Model):
-        """JSON-RPC message that gets no answer. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        method: str
-        """Name of the method, which identifies the kind of message."""
-        params: dict[str, Any] | None = None
-        """Parameters of the message."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
-
-
-if TYPE_CHECKING or is_needed("JSONValue"):
-    JSONValue = TypeAliasType("JSONValue", Any)
-    """Any JSON value."""
-
-
-if TYPE_CHECKING or is_needed("LegacyTitledEnumSchema"):
-
-    class LegacyTitledEnumSchema(Model):
-        """Superseded form field for one choice, with display names in `enumNames`. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        type: Literal["string"] = constant("string")
-        """JSON Schema type of the field, always `string`."""
-        title: str | None = None
-        """Label of the field in the form."""
-        description: str | None = None
-        """Purpose of the field, shown with it."""
-        enum: list[str]
-        """Allowed values."""
-        enum_names: list[str] | None = None
-        """Labels of the values, in the order of `enum`."""
-        default: str | None = None
-        """Initial value of the field."""
-
-
-if TYPE_CHECKING or is_needed("MetaObject"):
-    MetaObject = TypeAliasType("MetaObject", dict[str, Any])
-    """Additional data attached to a message or object, under namespaced keys."""
-
-
-if TYPE_CHECKING or is_needed("BlobResourceContents", "MetaObject"):
-
-    class BlobResourceContents(Model):
-        """Contents of a binary resource, as base64. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        uri: str
-        """URI of the resource."""
-        mime_type: str | None = None
-        """Media type of the content, such as `text/plain`."""
-        meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
-        blob: str
-        """Bytes of the resource, in base64."""
-
-
-if TYPE_CHECKING or is_needed("ListRootsRequestParams", "MetaObject"):
-
-    class ListRootsRequestParams(Model):
-        """Parameters of the message. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
-
-
-if TYPE_CHECKING or is_needed("ListRootsRequest", "ListRootsRequestParams"):
-
-    class ListRootsRequest(Model):
-        """Server asks the client which directories and files it may work on. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        method: Literal["roots/list"] = constant("roots/list")
-        """Name of the method, which identifies the kind of message."""
-        params: ListRootsRequestParams | None = None
-        """Parameters of the message."""
-
-
-if TYPE_CHECKING or is_needed("ModelHint"):
-
-    class ModelHint(Model):
-        """Hint at a model that the server prefers. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        name: str | None = None
-        """Part of the name of a model or family, such as `sonnet`."""
-
-
-if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
-
-    class ModelPreferences(Model):
-        """Preferences of the server for a model, for the client to consider when it picks one. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        hints: list[ModelHint] | None = None
-        """Models to prefer, the first match winning."""
-        cost_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None = None
-        """Weight of low cost in the choice of model, from 0 to 1."""
-        speed_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None = None
-        """Weight of low latency in the choice of model, from 0 to 1."""
-        intelligence_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None = None
-        """Weight of ability in the choice of model, from 0 to 1."""
-
-
-if TYPE_CHECKING or is_needed("NotificationMetaObject"):
-    NotificationMetaObject = TypeAliasType("NotificationMetaObject", dict[str, Any])
-    """Metadata of a notification."""
-
-
-if TYPE_CHECKING or is_needed("NotificationParams", "NotificationMetaObject"):
-
-    class NotificationParams(Model):
-        """Parameters that every notification may have. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        meta: Annotated[NotificationMetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
-
-
-if TYPE_CHECKING or is_needed("NumberSchema"):
-
-    class NumberSchema(Model):
-        """Form field that takes a number or an integer. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        type: Literal["integer", "number"]
-        """JSON Schema type of the field, `number` or `integer`."""
-        title: str | None = None
-        """Label of the field in the form."""
-        description: str | None = None
-        """Purpose of the field, shown with it."""
-        minimum: float | int | None = None
-        """Smallest number allowed."""
-        maximum: float | int | None = None
-        """Largest number allowed."""
-        default: float | int | None = None
-        """Initial value of the field."""
-
-
-if TYPE_CHECKING or is_needed("RequestId"):
-    RequestId = TypeAliasType("RequestId", str | int)
-    """Identifier of a JSON-RPC request."""
-
-
-if TYPE_CHECKING or is_needed("CancelTaskRequest", "CancelTaskRequestParams", "RequestId"):
-
-    class CancelTaskRequest(Model):
-        """Sender asks the other side to stop a task. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        method: Literal["tasks/cancel"] = constant("tasks/cancel")
-        """Name of the method, which identifies the kind of message."""
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
-        params: CancelTaskRequestParams
-        """Parameters of the message."""
-
-
 if TYPE_CHECKING or is_needed("GetTaskRequest", "GetTaskRequestParams", "RequestId"):
 
     class GetTaskRequest(Model):
@@ -409,62 +244,6 @@ if TYPE_CHECKING or is_needed("GetTaskRequest", "GetTaskRequestParams", "Request
         """Version of JSON-RPC, always `2.0`."""
         params: GetTaskRequestParams
         """Parameters of the message."""
-
-
-if TYPE_CHECKING or is_needed("JSONRPCRequest", "RequestId"):
-
-    class JSONRPCRequest(Model):
-        """JSON-RPC message that must be answered. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        method: str
-        """Name of the method, which identifies the kind of message."""
-        params: dict[str, Any] | None = None
-        """Parameters of the message."""
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        """Version of JSON-RPC, always `2.0`."""
-        id: RequestId
-        """Identifier that pairs a request with its response."""
-
-
-if TYPE_CHECKING or is_needed("ResultMetaObject"):
-    ResultMetaObject = TypeAliasType("ResultMetaObject", dict[str, Any])
-    """Metadata of a result."""
-
-
-if TYPE_CHECKING or is_needed("CancelTaskResult", "ResultMetaObject"):
-
-    class CancelTaskResult(Model):
-        """Server acknowledges `tasks/cancel`. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        result_type: Literal["complete"] = constant("complete")
-        """Kind of result, always `complete`."""
-        meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
-
-
-if TYPE_CHECKING or is_needed("CreateTaskResult", "ResultMetaObject"):
-
-    class CreateTaskResult(Model):
-        """Receiver answers a request with a task that will produce the outcome later. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        result_type: Literal["task"] = constant("task")
-        """Kind of result, always `task`."""
-        task_id: str
-        """Identifier of the task."""
-        status: Literal["working", "input_required", "completed", "failed", "cancelled"]
-        """State of the task."""
-        created_at: str
-        """Creation time of the task, in ISO 8601."""
-        last_updated_at: str
-        """Time of the latest change to the task, in ISO 8601."""
-        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
-        """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-        meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
-        status_message: str | None = None
-        """Description of the task's state, for people."""
-        poll_interval_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)] = None
-        """Time to wait between polls of the task, in milliseconds."""
 
 
 if TYPE_CHECKING or is_needed("GetTaskResultCancelled", "ResultMetaObject"):
@@ -546,6 +325,33 @@ if TYPE_CHECKING or is_needed("GetTaskResultFailed", "Error", "ResultMetaObject"
         """Time to wait between polls of the task, in milliseconds."""
 
 
+if TYPE_CHECKING or is_needed("GetTaskResultInputRequired", "InputRequests", "ResultMetaObject"):
+
+    class GetTaskResultInputRequired(Model):
+        """GetTaskResultInputRequired https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
+
+        status: Literal["input_required"] = constant("input_required")
+        """State of the task."""
+        result_type: Literal["complete"] = constant("complete")
+        """Kind of result, always `complete`."""
+        task_id: str
+        """Identifier of the task."""
+        created_at: str
+        """Creation time of the task, in ISO 8601."""
+        last_updated_at: str
+        """Time of the latest change to the task, in ISO 8601."""
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
+        """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+        input_requests: InputRequests
+        """Requests for input to answer before the task can go on, by identifier."""
+        meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
+        """Additional data about the message or object, under namespaced keys."""
+        status_message: str | None = None
+        """Description of the task's state, for people."""
+        poll_interval_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)] = None
+        """Time to wait between polls of the task, in milliseconds."""
+
+
 if TYPE_CHECKING or is_needed("GetTaskResultWorking", "ResultMetaObject"):
 
     class GetTaskResultWorking(Model):
@@ -571,137 +377,47 @@ if TYPE_CHECKING or is_needed("GetTaskResultWorking", "ResultMetaObject"):
         """Time to wait between polls of the task, in milliseconds."""
 
 
-if TYPE_CHECKING or is_needed("Result", "ResultMetaObject"):
-
-    class Result(Model):
-        """Base of all results. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
-        result_type: str = constant("complete")
-        """Kind of result, such as `complete` or `input_required`."""
-
-
-if TYPE_CHECKING or is_needed("Role"):
-    Role = TypeAliasType("Role", Literal["assistant", "user"])
-    """Side of a conversation: `user` or `assistant`."""
-
-
-if TYPE_CHECKING or is_needed("Annotations", "Role"):
-
-    class Annotations(Model):
-        """Hints about an object: its audience, importance and date. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        audience: list[Role] | None = None
-        """Roles that the object is meant for."""
-        priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None = None
-        """Importance from 0, dispensable, to 1, indispensable."""
-        last_modified: str | None = None
-        """Time of the last change of the object, in ISO 8601."""
+if TYPE_CHECKING or is_needed(
+    "GetTaskResult",
+    "GetTaskResultCancelled",
+    "GetTaskResultCompleted",
+    "GetTaskResultFailed",
+    "GetTaskResultInputRequired",
+    "GetTaskResultWorking",
+):
+    GetTaskResult: TypeAlias = (
+        GetTaskResultWorking
+        | GetTaskResultInputRequired
+        | GetTaskResultCompleted
+        | GetTaskResultFailed
+        | GetTaskResultCancelled
+    )
+    """Receiver returns the current state of a task."""
+    if not TYPE_CHECKING:
+        GetTaskResult = union("GetTaskResult", __name__, GetTaskResult, Field(discriminator="status"))
 
 
-if TYPE_CHECKING or is_needed("AudioContent", "Annotations", "MetaObject"):
+if TYPE_CHECKING or is_needed("InputRequiredTask", "InputRequests"):
 
-    class AudioContent(Model):
-        """Sound, as base64 data with its media type. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
+    class InputRequiredTask(Model):
+        """Task that waits for input from the requester. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
 
-        type: Literal["audio"] = constant("audio")
-        """Constant that identifies the kind of object."""
-        data: str
-        """Bytes of the sound, in base64."""
-        mime_type: str
-        """Media type of the sound, such as `audio/wav`."""
-        annotations: Annotations | None = None
-        """Hints about the object: audience, importance and date."""
-        meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
-
-
-if TYPE_CHECKING or is_needed("ImageContent", "Annotations", "MetaObject"):
-
-    class ImageContent(Model):
-        """Picture, as base64 data with its media type. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        type: Literal["image"] = constant("image")
-        """Constant that identifies the kind of object."""
-        data: str
-        """Bytes of the picture, in base64."""
-        mime_type: str
-        """Media type of the picture, such as `image/png`."""
-        annotations: Annotations | None = None
-        """Hints about the object: audience, importance and date."""
-        meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
-
-
-if TYPE_CHECKING or is_needed("ResourceLink", "Annotations", "Icon", "MetaObject"):
-
-    class ResourceLink(Model):
-        """Pointer to a resource, placed in a message or result in lieu of its contents. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        type: Literal["resource_link"] = constant("resource_link")
-        """Constant that identifies the kind of object."""
-        name: str
-        """Identifier of the resource."""
-        title: str | None = None
-        """Name to show to people."""
-        icons: list[Icon] | None = None
-        """Pictures for user interfaces, in various sizes and formats."""
-        uri: str
-        """URI of the resource."""
-        description: str | None = None
-        """Description of the content of the resource."""
-        mime_type: str | None = None
-        """Media type of the content, such as `text/plain`."""
-        annotations: Annotations | None = None
-        """Hints about the object: audience, importance and date."""
-        size: int | None = None
-        """Size of the raw content, in bytes."""
-        meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
-
-
-if TYPE_CHECKING or is_needed("Root", "MetaObject"):
-
-    class Root(Model):
-        """Directory or file on which the client lets the server work. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        uri: str
-        """URI of the directory or file, beginning with `file://`."""
-        name: str | None = None
-        """Name of the root, to show or to refer to it."""
-        meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
-
-
-if TYPE_CHECKING or is_needed("ListRootsResult", "Root"):
-
-    class ListRootsResult(Model):
-        """Client returns its roots. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        roots: list[Root]
-        """Directories and files on which the server may work."""
-
-
-if TYPE_CHECKING or is_needed("StringSchema"):
-
-    class StringSchema(Model):
-        """Form field that takes text. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        type: Literal["string"] = constant("string")
-        """JSON Schema type of the field, always `string`."""
-        title: str | None = None
-        """Label of the field in the form."""
-        description: str | None = None
-        """Purpose of the field, shown with it."""
-        min_length: int | None = None
-        """Smallest number of characters allowed."""
-        max_length: int | None = None
-        """Largest number of characters allowed."""
-        format: Literal["date", "date-time", "email", "uri"] | None = None
-        """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
-        default: str | None = None
-        """Initial value of the field."""
+        status: Literal["input_required"] = constant("input_required")
+        """State of the task, always `input_required`."""
+        task_id: str
+        """Identifier of the task."""
+        created_at: str
+        """Creation time of the task, in ISO 8601."""
+        last_updated_at: str
+        """Time of the latest change to the task, in ISO 8601."""
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
+        """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
+        input_requests: InputRequests
+        """Requests for input to answer before the task can go on, by identifier."""
+        status_message: str | None = None
+        """Description of the task's state, for people."""
+        poll_interval_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)] = None
+        """Time to wait between polls of the task, in milliseconds."""
 
 
 if TYPE_CHECKING or is_needed("Task"):
@@ -803,489 +519,6 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsFailed", "Error", "No
         """Time to wait between polls of the task, in milliseconds."""
 
 
-if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsWorking", "NotificationMetaObject"):
-
-    class TaskStatusNotificationParamsWorking(Model):
-        """TaskStatusNotificationParamsWorking https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        status: Literal["working"] = constant("working")
-        """State of the task."""
-        task_id: str
-        """Identifier of the task."""
-        created_at: str
-        """Creation time of the task, in ISO 8601."""
-        last_updated_at: str
-        """Time of the latest change to the task, in ISO 8601."""
-        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
-        """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-        meta: Annotated[NotificationMetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
-        status_message: str | None = None
-        """Description of the task's state, for people."""
-        poll_interval_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)] = None
-        """Time to wait between polls of the task, in milliseconds."""
-
-
-if TYPE_CHECKING or is_needed("TaskSubscriptionAcknowledgedNotifications"):
-
-    class TaskSubscriptionAcknowledgedNotifications(Model):
-        """Tasks about which the server will send notifications on a subscription. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        task_ids: list[str] | None = None
-        """Identifiers of the tasks whose changes will be announced."""
-
-
-if TYPE_CHECKING or is_needed("TaskSubscriptionNotifications"):
-
-    class TaskSubscriptionNotifications(Model):
-        """Tasks about which the client wants notifications on a subscription. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        task_ids: list[str] | None = None
-        """Identifiers of the tasks whose changes to announce."""
-
-
-if TYPE_CHECKING or is_needed("TasksExtensionCapability"):
-
-    class TasksExtensionCapability(ClosedModel):
-        """Settings of the tasks extension among the capabilities, always an empty object. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-
-if TYPE_CHECKING or is_needed("TextContent", "Annotations", "MetaObject"):
-
-    class TextContent(Model):
-        """Text in a message or result. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        type: Literal["text"] = constant("text")
-        """Constant that identifies the kind of object."""
-        text: str
-        """The text itself."""
-        annotations: Annotations | None = None
-        """Hints about the object: audience, importance and date."""
-        meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
-
-
-if TYPE_CHECKING or is_needed("TextResourceContents", "MetaObject"):
-
-    class TextResourceContents(Model):
-        """Contents of a resource, as text. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        uri: str
-        """URI of the resource."""
-        mime_type: str | None = None
-        """Media type of the content, such as `text/plain`."""
-        meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
-        text: str
-        """The text itself."""
-
-
-if TYPE_CHECKING or is_needed("EmbeddedResourceResource", "BlobResourceContents", "TextResourceContents"):
-    EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
-    """Contents of the resource."""
-    if not TYPE_CHECKING:
-        EmbeddedResourceResource = union("EmbeddedResourceResource", __name__, EmbeddedResourceResource, untagged)
-
-
-if TYPE_CHECKING or is_needed("EmbeddedResource", "Annotations", "EmbeddedResourceResource", "MetaObject"):
-
-    class EmbeddedResource(Model):
-        """Resource whose contents are included in a message or result. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        type: Literal["resource"] = constant("resource")
-        """Constant that identifies the kind of object."""
-        resource: EmbeddedResourceResource
-        """Contents of the resource."""
-        annotations: Annotations | None = None
-        """Hints about the object: audience, importance and date."""
-        meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
-
-
-if TYPE_CHECKING or is_needed(
-    "ContentBlock", "AudioContent", "EmbeddedResource", "ImageContent", "ResourceLink", "TextContent"
-):
-    ContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
-    """One piece of content: text, image, audio, a link to a resource or an embedded resource."""
-    if not TYPE_CHECKING:
-        ContentBlock = union("ContentBlock", __name__, ContentBlock, Field(discriminator="type"))
-
-
-if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItemsAnyOfItem"):
-
-    class TitledMultiSelectEnumSchemaItemsAnyOfItem(Model):
-        """Choices, each with its label. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        const: str
-        """Value of the choice."""
-        title: str
-        """Label of the choice."""
-
-
-if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItems", "TitledMultiSelectEnumSchemaItemsAnyOfItem"):
-
-    class TitledMultiSelectEnumSchemaItems(Model):
-        """Schema of the values to choose from. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        any_of: list[TitledMultiSelectEnumSchemaItemsAnyOfItem]
-        """Choices, each with its label."""
-
-
-if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchema", "TitledMultiSelectEnumSchemaItems"):
-
-    class TitledMultiSelectEnumSchema(Model):
-        """Form field for any number of choices, each with a label. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        type: Literal["array"] = constant("array")
-        """JSON Schema type of the field, always `array`."""
-        title: str | None = None
-        """Label of the field in the form."""
-        description: str | None = None
-        """Purpose of the field, shown with it."""
-        min_items: int | None = None
-        """Smallest number of choices allowed."""
-        max_items: int | None = None
-        """Largest number of choices allowed."""
-        items: TitledMultiSelectEnumSchemaItems
-        """Schema of the values to choose from."""
-        default: list[str] | None = None
-        """Initially chosen values."""
-
-
-if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchemaOneOfItem"):
-
-    class TitledSingleSelectEnumSchemaOneOfItem(Model):
-        """Choices, each with its label. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        const: str
-        """Value of the choice."""
-        title: str
-        """Label of the choice."""
-
-
-if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchema", "TitledSingleSelectEnumSchemaOneOfItem"):
-
-    class TitledSingleSelectEnumSchema(Model):
-        """Form field for one choice among labelled values. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        type: Literal["string"] = constant("string")
-        """JSON Schema type of the field, always `string`."""
-        title: str | None = None
-        """Label of the field in the form."""
-        description: str | None = None
-        """Purpose of the field, shown with it."""
-        one_of: list[TitledSingleSelectEnumSchemaOneOfItem]
-        """Choices, each with its label."""
-        default: str | None = None
-        """Initial value of the field."""
-
-
-if TYPE_CHECKING or is_needed("ToolAnnotations"):
-
-    class ToolAnnotations(Model):
-        """Hints about how a tool behaves, not to be relied on from an untrusted server. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        title: str | None = None
-        """Name to show to people."""
-        read_only_hint: bool | None = None
-        """True if the tool changes nothing; false when absent."""
-        destructive_hint: bool | None = None
-        """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
-        idempotent_hint: bool | None = None
-        """True if a repeated call with equal arguments changes nothing more; false when absent."""
-        open_world_hint: bool | None = None
-        """True if the tool interacts with external systems, as a web search does; true when absent."""
-
-
-if TYPE_CHECKING or is_needed("ToolChoice"):
-
-    class ToolChoice(Model):
-        """Rule for the model: it may, must or must not use tools. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        mode: Annotated[Literal["auto", "none", "required"], null_means("auto")] = "auto"
-        """Rule for the model: it decides (`auto`), must use a tool (`required`) or must not (`none`)."""
-
-
-if TYPE_CHECKING or is_needed("ToolInputSchema"):
-    ToolInputSchema = TypeAliasType("ToolInputSchema", dict[str, Any])
-    """JSON Schema of the tool's arguments."""
-
-
-if TYPE_CHECKING or is_needed("ToolOutputSchema"):
-    ToolOutputSchema = TypeAliasType("ToolOutputSchema", dict[str, Any])
-    """JSON Schema of the tool's structured output."""
-
-
-if TYPE_CHECKING or is_needed("Tool", "Icon", "MetaObject", "ToolAnnotations", "ToolInputSchema", "ToolOutputSchema"):
-
-    class Tool(Model):
-        """A function that the server offers to the model, with the schema of its arguments. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        name: str
-        """Identifier by which the tool is called."""
-        title: str | None = None
-        """Name to show to people, ahead of `annotations.title`."""
-        icons: list[Icon] | None = None
-        """Pictures for user interfaces, in various sizes and formats."""
-        description: str | None = None
-        """Description of the tool, for the model."""
-        input_schema: ToolInputSchema
-        """JSON Schema of the tool's arguments."""
-        output_schema: ToolOutputSchema | None = None
-        """JSON Schema of the tool's structured output."""
-        annotations: ToolAnnotations | None = None
-        """Hints about how the tool behaves."""
-        meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
-
-
-if TYPE_CHECKING or is_needed("ToolResultContent", "ContentBlock", "MetaObject"):
-
-    class ToolResultContent(Model):
-        """Outcome of a tool call, given back to the model. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        type: Literal["tool_result"] = constant("tool_result")
-        """Constant that identifies the kind of object."""
-        tool_use_id: str
-        """Identifier of the tool call that this answers."""
-        content: list[ContentBlock]
-        """Output of the tool, or a description of its error."""
-        structured_content: Nullable = None
-        """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
-        is_error: Annotated[bool, null_means(False)] = False
-        """True if the tool failed; false when absent."""
-        meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the result, which the client should keep in later requests to help caching."""
-
-
-if TYPE_CHECKING or is_needed("ToolUseContent", "MetaObject"):
-
-    class ToolUseContent(Model):
-        """Call of a tool that the model asks for. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        type: Literal["tool_use"] = constant("tool_use")
-        """Constant that identifies the kind of object."""
-        id: str
-        """Identifier of the call, which its result repeats as `toolUseId`."""
-        name: str
-        """Tool to run, by its name."""
-        input: dict[str, Any]
-        """Arguments for the tool, by name."""
-        meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the call, which the client should keep in later requests to help caching."""
-
-
-if TYPE_CHECKING or is_needed(
-    "SamplingMessageContentBlock", "AudioContent", "ImageContent", "TextContent", "ToolResultContent", "ToolUseContent"
-):
-    SamplingMessageContentBlock: TypeAlias = (
-        TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent
-    )
-    """One piece of a sampling message: text, image, audio, a tool call or its result."""
-    if not TYPE_CHECKING:
-        SamplingMessageContentBlock = union(
-            "SamplingMessageContentBlock", __name__, SamplingMessageContentBlock, Field(discriminator="type")
-        )
-
-
-if TYPE_CHECKING or is_needed(
-    "CreateMessageResult",
-    "AudioContent",
-    "ImageContent",
-    "MetaObject",
-    "Role",
-    "SamplingMessageContentBlock",
-    "TextContent",
-    "ToolResultContent",
-    "ToolUseContent",
-):
-
-    class CreateMessageResult(Model):
-        """Client returns the message that the model generated. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        role: Role
-        """Role of the speaker: `user` or `assistant`."""
-        content: (
-            TextContent
-            | ImageContent
-            | AudioContent
-            | ToolUseContent
-            | ToolResultContent
-            | list[SamplingMessageContentBlock]
-        )
-        """Output of the model, in one piece or several."""
-        meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
-        model: str
-        """Model that wrote the message."""
-        stop_reason: str | None = None
-        """Reason why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
-
-
-if TYPE_CHECKING or is_needed("InputResponse", "CreateMessageResult", "ElicitResult", "ListRootsResult"):
-    InputResponse: TypeAlias = CreateMessageResult | ListRootsResult | ElicitResult
-    """Any answer that a client may give to a request for input."""
-    if not TYPE_CHECKING:
-        InputResponse = union("InputResponse", __name__, InputResponse, untagged)
-
-
-if TYPE_CHECKING or is_needed("InputResponses", "InputResponse"):
-    InputResponses = TypeAliasType("InputResponses", dict[str, InputResponse])
-    """Answers to an `InputRequests` map, under the same keys."""
-
-
-if TYPE_CHECKING or is_needed(
-    "SamplingMessage",
-    "AudioContent",
-    "ImageContent",
-    "MetaObject",
-    "Role",
-    "SamplingMessageContentBlock",
-    "TextContent",
-    "ToolResultContent",
-    "ToolUseContent",
-):
-
-    class SamplingMessage(Model):
-        """One message of a conversation with a language model. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        role: Role
-        """Role of the speaker: `user` or `assistant`."""
-        content: (
-            TextContent
-            | ImageContent
-            | AudioContent
-            | ToolUseContent
-            | ToolResultContent
-            | list[SamplingMessageContentBlock]
-        )
-        """Content of the message, in one piece or several."""
-        meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
-
-
-if TYPE_CHECKING or is_needed(
-    "CreateMessageRequestParams", "JSONObject", "ModelPreferences", "SamplingMessage", "Tool", "ToolChoice"
-):
-
-    class CreateMessageRequestParams(Model):
-        """Conversation to continue, with limits and preferences for the generation. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        messages: list[SamplingMessage]
-        """Messages of the conversation, in order."""
-        model_preferences: ModelPreferences | None = None
-        """Preferences of the server for the model; the client may ignore them."""
-        system_prompt: str | None = None
-        """System prompt that the server proposes; the client may change or drop it."""
-        include_context: Annotated[Literal["allServers", "none", "thisServer"], null_means("none")] = "none"
-        """Servers whose context is added to the prompt: `none`, `thisServer` or `allServers`."""
-        temperature: float | int | None = None
-        """Randomness of the generation; higher values give more varied text."""
-        max_tokens: int
-        """Largest number of tokens to generate."""
-        stop_sequences: list[str] | None = None
-        """Strings at which generation stops."""
-        metadata: JSONObject | None = None
-        """Extra data for the model's provider, in a form of that provider's choice."""
-        tools: list[Tool] | None = None
-        """Tools on offer to the model."""
-        tool_choice: ToolChoice | None = None
-        """Rule for the model: it may, must or must not use tools; it may when absent."""
-
-
-if TYPE_CHECKING or is_needed("CreateMessageRequest", "CreateMessageRequestParams"):
-
-    class CreateMessageRequest(Model):
-        """Server asks the client to generate a message with a language model. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        method: Literal["sampling/createMessage"] = constant("sampling/createMessage")
-        """Name of the method, which identifies the kind of message."""
-        params: CreateMessageRequestParams
-        """Parameters of the message."""
-
-
-if TYPE_CHECKING or is_needed("InputRequest", "CreateMessageRequest", "ElicitRequest", "ListRootsRequest"):
-    InputRequest: TypeAlias = CreateMessageRequest | ListRootsRequest | ElicitRequest
-    """Any request for input that a server may put to a client."""
-    if not TYPE_CHECKING:
-        InputRequest = union("InputRequest", __name__, InputRequest, Field(discriminator="method"))
-
-
-if TYPE_CHECKING or is_needed("InputRequests", "InputRequest"):
-    InputRequests = TypeAliasType("InputRequests", dict[str, InputRequest])
-    """Requests for input that the client is to answer, by identifiers of the server's choice."""
-
-
-if TYPE_CHECKING or is_needed("GetTaskResultInputRequired", "InputRequests", "ResultMetaObject"):
-
-    class GetTaskResultInputRequired(Model):
-        """GetTaskResultInputRequired https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        status: Literal["input_required"] = constant("input_required")
-        """State of the task."""
-        result_type: Literal["complete"] = constant("complete")
-        """Kind of result, always `complete`."""
-        task_id: str
-        """Identifier of the task."""
-        created_at: str
-        """Creation time of the task, in ISO 8601."""
-        last_updated_at: str
-        """Time of the latest change to the task, in ISO 8601."""
-        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
-        """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-        input_requests: InputRequests
-        """Requests for input to answer before the task can go on, by identifier."""
-        meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
-        status_message: str | None = None
-        """Description of the task's state, for people."""
-        poll_interval_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)] = None
-        """Time to wait between polls of the task, in milliseconds."""
-
-
-if TYPE_CHECKING or is_needed(
-    "GetTaskResult",
-    "GetTaskResultCancelled",
-    "GetTaskResultCompleted",
-    "GetTaskResultFailed",
-    "GetTaskResultInputRequired",
-    "GetTaskResultWorking",
-):
-    GetTaskResult: TypeAlias = (
-        GetTaskResultWorking
-        | GetTaskResultInputRequired
-        | GetTaskResultCompleted
-        | GetTaskResultFailed
-        | GetTaskResultCancelled
-    )
-    """Receiver returns the current state of a task."""
-    if not TYPE_CHECKING:
-        GetTaskResult = union("GetTaskResult", __name__, GetTaskResult, Field(discriminator="status"))
-
-
-if TYPE_CHECKING or is_needed("InputRequiredTask", "InputRequests"):
-
-    class InputRequiredTask(Model):
-        """Task that waits for input from the requester. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        status: Literal["input_required"] = constant("input_required")
-        """State of the task, always `input_required`."""
-        task_id: str
-        """Identifier of the task."""
-        created_at: str
-        """Creation time of the task, in ISO 8601."""
-        last_updated_at: str
-        """Time of the latest change to the task, in ISO 8601."""
-        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
-        """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
-        input_requests: InputRequests
-        """Requests for input to answer before the task can go on, by identifier."""
-        status_message: str | None = None
-        """Description of the task's state, for people."""
-        poll_interval_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)] = None
-        """Time to wait between polls of the task, in milliseconds."""
-
-
 if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsInputRequired", "InputRequests", "NotificationMetaObject"):
 
     class TaskStatusNotificationParamsInputRequired(Model):
@@ -1303,6 +536,29 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsInputRequired", "Inpu
         """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
         input_requests: InputRequests
         """Requests for input to answer before the task can go on, by identifier."""
+        meta: Annotated[NotificationMetaObject | None, Field(alias="_meta")] = None
+        """Additional data about the message or object, under namespaced keys."""
+        status_message: str | None = None
+        """Description of the task's state, for people."""
+        poll_interval_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)] = None
+        """Time to wait between polls of the task, in milliseconds."""
+
+
+if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsWorking", "NotificationMetaObject"):
+
+    class TaskStatusNotificationParamsWorking(Model):
+        """TaskStatusNotificationParamsWorking https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
+
+        status: Literal["working"] = constant("working")
+        """State of the task."""
+        task_id: str
+        """Identifier of the task."""
+        created_at: str
+        """Creation time of the task, in ISO 8601."""
+        last_updated_at: str
+        """Time of the latest change to the task, in ISO 8601."""
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
+        """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
         meta: Annotated[NotificationMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
         status_message: str | None = None
@@ -1346,79 +602,28 @@ if TYPE_CHECKING or is_needed("TaskStatusNotification", "TaskStatusNotificationP
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchemaItems"):
+if TYPE_CHECKING or is_needed("TaskSubscriptionAcknowledgedNotifications"):
 
-    class UntitledMultiSelectEnumSchemaItems(Model):
-        """Schema of the values to choose from. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
+    class TaskSubscriptionAcknowledgedNotifications(Model):
+        """Tasks about which the server will send notifications on a subscription. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
 
-        type: Literal["string"] = constant("string")
-        """JSON Schema type of a choice, always `string`."""
-        enum: list[str]
-        """Allowed values."""
+        task_ids: list[str] | None = None
+        """Identifiers of the tasks whose changes will be announced."""
 
 
-if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchema", "UntitledMultiSelectEnumSchemaItems"):
+if TYPE_CHECKING or is_needed("TaskSubscriptionNotifications"):
 
-    class UntitledMultiSelectEnumSchema(Model):
-        """Form field for any number of choices, shown as their plain values. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
+    class TaskSubscriptionNotifications(Model):
+        """Tasks about which the client wants notifications on a subscription. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
 
-        type: Literal["array"] = constant("array")
-        """JSON Schema type of the field, always `array`."""
-        title: str | None = None
-        """Label of the field in the form."""
-        description: str | None = None
-        """Purpose of the field, shown with it."""
-        min_items: int | None = None
-        """Smallest number of choices allowed."""
-        max_items: int | None = None
-        """Largest number of choices allowed."""
-        items: UntitledMultiSelectEnumSchemaItems
-        """Schema of the values to choose from."""
-        default: list[str] | None = None
-        """Initially chosen values."""
+        task_ids: list[str] | None = None
+        """Identifiers of the tasks whose changes to announce."""
 
 
-if TYPE_CHECKING or is_needed("UntitledSingleSelectEnumSchema"):
+if TYPE_CHECKING or is_needed("TasksExtensionCapability"):
 
-    class UntitledSingleSelectEnumSchema(Model):
-        """Form field for one choice, shown as its plain value. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        type: Literal["string"] = constant("string")
-        """JSON Schema type of the field, always `string`."""
-        title: str | None = None
-        """Label of the field in the form."""
-        description: str | None = None
-        """Purpose of the field, shown with it."""
-        enum: list[str]
-        """Allowed values."""
-        default: str | None = None
-        """Initial value of the field."""
-
-
-if TYPE_CHECKING or is_needed(
-    "PrimitiveSchemaDefinition",
-    "BooleanSchema",
-    "LegacyTitledEnumSchema",
-    "NumberSchema",
-    "StringSchema",
-    "TitledMultiSelectEnumSchema",
-    "TitledSingleSelectEnumSchema",
-    "UntitledMultiSelectEnumSchema",
-    "UntitledSingleSelectEnumSchema",
-):
-    PrimitiveSchemaDefinition: TypeAlias = (
-        StringSchema
-        | NumberSchema
-        | BooleanSchema
-        | UntitledSingleSelectEnumSchema
-        | TitledSingleSelectEnumSchema
-        | UntitledMultiSelectEnumSchema
-        | TitledMultiSelectEnumSchema
-        | LegacyTitledEnumSchema
-    )
-    """Schema of one form field: a string, number, boolean or choice."""
-    if not TYPE_CHECKING:
-        PrimitiveSchemaDefinition = union("PrimitiveSchemaDefinition", __name__, PrimitiveSchemaDefinition, untagged)
+    class TasksExtensionCapability(ClosedModel):
+        """Settings of the tasks extension among the capabilities, always an empty object. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
 
 
 if TYPE_CHECKING or is_needed("UpdateTaskRequestParams", "InputResponses"):

@@ -10,19 +10,13 @@ from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from mcpspec.support.methods import Kind, Method, Sender
+from mcpspec.v2026_07_28.models_methods import ELICITATION_CREATE, ROOTS_LIST, SAMPLING_CREATE_MESSAGE
 
 from . import models
 
 EXTENSION_ID: Final = "io.modelcontextprotocol/tasks"
 
 
-ELICITATION_CREATE: Final[Method[models.ElicitRequestParams, models.ElicitResult]] = Method(
-    name="elicitation/create", sender="server", kind="input", handler="elicit",
-    message=models.ElicitRequest,
-    params=models.ElicitRequestParams, params_required=True,
-    result=models.ElicitResult,
-)  # fmt: skip
-"""Server asks the client to get input from the user."""
 NOTIFICATIONS_TASKS: Final[Method[models.TaskStatusNotificationParams, None]] = Method(
     name="notifications/tasks", sender="server", kind="notification", handler="task_status",
     message=models.TaskStatusNotification,
@@ -30,20 +24,6 @@ NOTIFICATIONS_TASKS: Final[Method[models.TaskStatusNotificationParams, None]] = 
     result=NoneType,
 )  # fmt: skip
 """Side that runs a task tells the other that its state has changed."""
-ROOTS_LIST: Final[Method[models.ListRootsRequestParams, models.ListRootsResult]] = Method(
-    name="roots/list", sender="server", kind="input", handler="list_roots",
-    message=models.ListRootsRequest,
-    params=models.ListRootsRequestParams, params_required=False,
-    result=models.ListRootsResult,
-)  # fmt: skip
-"""Server asks the client which directories and files it may work on."""
-SAMPLING_CREATE_MESSAGE: Final[Method[models.CreateMessageRequestParams, models.CreateMessageResult]] = Method(
-    name="sampling/createMessage", sender="server", kind="input", handler="create_message",
-    message=models.CreateMessageRequest,
-    params=models.CreateMessageRequestParams, params_required=True,
-    result=models.CreateMessageResult,
-)  # fmt: skip
-"""Server asks the client to generate a message with a language model."""
 TASKS_CANCEL: Final[Method[models.CancelTaskRequestParams, models.CancelTaskResult]] = Method(
     name="tasks/cancel", sender="client", kind="request", handler="cancel_task",
     message=models.CancelTaskRequest,

@@ -11,33 +11,34 @@ from typing_extensions import TypeAliasType
 
 from mcpspec.support.definitions import lazy_definitions
 from mcpspec.support.models import DecodeError, Model, constant, decode, encode, from_builtins, to_builtins, validate
-from mcpspec.v2026_07_28.exact.models import (
-    Annotations,
-    AudioContent,
-    BlobResourceContents,
-    ContentBlock,
-    EmbeddedResource,
-    EmbeddedResourceResource,
-    EmptyResult,
-    Icon,
-    ImageContent,
-    Implementation,
-    MetaObject,
-    ResourceLink,
-    Result,
-    ResultMetaObject,
-    Role,
-    TextContent,
-    TextResourceContents,
-    Tool,
-    ToolAnnotations,
-    ToolInputSchema,
-    ToolOutputSchema,
-)
 
 # Classes of Pydantic take long to make, so each is made when it is first used.
-if not TYPE_CHECKING:
-    is_needed, __getattr__, __dir__ = lazy_definitions(globals())
+if TYPE_CHECKING:
+    from mcpspec.v2026_07_28.exact.models import (
+        Annotations,
+        AudioContent,
+        BlobResourceContents,
+        ContentBlock,
+        EmbeddedResource,
+        EmbeddedResourceResource,
+        EmptyResult,
+        Icon,
+        ImageContent,
+        Implementation,
+        MetaObject,
+        ResourceLink,
+        Result,
+        ResultMetaObject,
+        Role,
+        TextContent,
+        TextResourceContents,
+        Tool,
+        ToolAnnotations,
+        ToolInputSchema,
+        ToolOutputSchema,
+    )
+else:
+    is_needed, __getattr__, __dir__ = lazy_definitions(globals(), "mcpspec.v2026_07_28.exact.models")
 
 if TYPE_CHECKING or is_needed("McpUiAppCapabilitiesTools"):
 

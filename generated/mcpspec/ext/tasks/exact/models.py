@@ -20,24 +20,80 @@ from mcpspec.support.models import (
     from_builtins,
     to_builtins,
     union,
-    untagged,
     validate,
 )
 
 # Classes of Pydantic take long to make, so each is made when it is first used.
-if not TYPE_CHECKING:
-    is_needed, __getattr__, __dir__ = lazy_definitions(globals())
-
-if TYPE_CHECKING or is_needed("BooleanSchema"):
-
-    class BooleanSchema(Model):
-        """Form field that takes true or false."""
-
-        type: Literal["boolean"] = constant("boolean")
-        title: str | MISSING = MISSING
-        description: str | MISSING = MISSING
-        default: bool | MISSING = MISSING
-
+if TYPE_CHECKING:
+    from mcpspec.v2026_07_28.exact.models import (
+        Annotations,
+        AudioContent,
+        BlobResourceContents,
+        BooleanSchema,
+        ContentBlock,
+        CreateMessageRequest,
+        CreateMessageRequestParams,
+        CreateMessageResult,
+        ElicitRequest,
+        ElicitRequestFormParams,
+        ElicitRequestFormParamsRequestedSchema,
+        ElicitRequestParams,
+        ElicitRequestURLParams,
+        ElicitResult,
+        EmbeddedResource,
+        EmbeddedResourceResource,
+        Error,
+        Icon,
+        ImageContent,
+        Implementation,
+        InputRequest,
+        InputRequests,
+        InputResponse,
+        InputResponses,
+        JSONObject,
+        JSONRPCNotification,
+        JSONRPCRequest,
+        JSONValue,
+        LegacyTitledEnumSchema,
+        ListRootsRequest,
+        ListRootsRequestParams,
+        ListRootsResult,
+        MetaObject,
+        ModelHint,
+        ModelPreferences,
+        NotificationMetaObject,
+        NotificationParams,
+        NumberSchema,
+        PrimitiveSchemaDefinition,
+        RequestId,
+        ResourceLink,
+        Result,
+        ResultMetaObject,
+        Role,
+        Root,
+        SamplingMessage,
+        SamplingMessageContentBlock,
+        StringSchema,
+        TextContent,
+        TextResourceContents,
+        TitledMultiSelectEnumSchema,
+        TitledMultiSelectEnumSchemaItems,
+        TitledMultiSelectEnumSchemaItemsAnyOfItem,
+        TitledSingleSelectEnumSchema,
+        TitledSingleSelectEnumSchemaOneOfItem,
+        Tool,
+        ToolAnnotations,
+        ToolChoice,
+        ToolInputSchema,
+        ToolOutputSchema,
+        ToolResultContent,
+        ToolUseContent,
+        UntitledMultiSelectEnumSchema,
+        UntitledMultiSelectEnumSchemaItems,
+        UntitledSingleSelectEnumSchema,
+    )
+else:
+    is_needed, __getattr__, __dir__ = lazy_definitions(globals(), "mcpspec.v2026_07_28.exact.models")
 
 if TYPE_CHECKING or is_needed("CancelTaskRequestParams"):
 
@@ -45,6 +101,26 @@ if TYPE_CHECKING or is_needed("CancelTaskRequestParams"):
         """CancelTaskRequestParams"""
 
         task_id: str
+
+
+if TYPE_CHECKING or is_needed("CancelTaskRequest", "CancelTaskRequestParams", "RequestId"):
+
+    class CancelTaskRequest(Model):
+        """Sender asks the other side to stop a task."""
+
+        method: Literal["tasks/cancel"] = constant("tasks/cancel")
+        id: RequestId
+        jsonrpc: Literal["2.0"] = constant("2.0")
+        params: CancelTaskRequestParams
+
+
+if TYPE_CHECKING or is_needed("CancelTaskResult", "ResultMetaObject"):
+
+    class CancelTaskResult(Model):
+        """Server acknowledges `tasks/cancel`."""
+
+        result_type: Literal["complete"] = constant("complete")
+        meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
 
 
 if TYPE_CHECKING or is_needed("CancelledTask"):
@@ -76,33 +152,20 @@ if TYPE_CHECKING or is_needed("CompletedTask"):
         poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ElicitRequestURLParams"):
+if TYPE_CHECKING or is_needed("CreateTaskResult", "ResultMetaObject"):
 
-    class ElicitRequestURLParams(Model):
-        """Request that the user visit a URL, so that the input bypasses the client."""
+    class CreateTaskResult(Model):
+        """Receiver answers a request with a task that will produce the outcome later."""
 
-        mode: Literal["url"] = constant("url")
-        message: str
-        url: str
-
-
-if TYPE_CHECKING or is_needed("ElicitResult"):
-
-    class ElicitResult(Model):
-        """Client returns the user's decision and any form values."""
-
-        action: Literal["accept", "cancel", "decline"]
-        content: dict[str, list[str] | str | float | bool | int] | MISSING = MISSING
-
-
-if TYPE_CHECKING or is_needed("Error"):
-
-    class Error(Model):
-        """JSON-RPC error object."""
-
-        code: int
-        message: str
-        data: Any | MISSING = MISSING
+        result_type: Literal["task"] = constant("task")
+        task_id: str
+        status: Literal["working", "input_required", "completed", "failed", "cancelled"]
+        created_at: str
+        last_updated_at: str
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
+        meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
+        status_message: str | MISSING = MISSING
+        poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
 
 
 if TYPE_CHECKING or is_needed("FailedTask", "Error"):
@@ -128,146 +191,6 @@ if TYPE_CHECKING or is_needed("GetTaskRequestParams"):
         task_id: str
 
 
-if TYPE_CHECKING or is_needed("Icon"):
-
-    class Icon(Model):
-        """Picture that stands for an object in a user interface."""
-
-        src: str
-        mime_type: str | MISSING = MISSING
-        sizes: list[str] | MISSING = MISSING
-        theme: Literal["dark", "light"] | MISSING = MISSING
-
-
-if TYPE_CHECKING or is_needed("Implementation", "Icon"):
-
-    class Implementation(Model):
-        """Name, version and display details of a client or server program."""
-
-        name: str
-        title: str | MISSING = MISSING
-        icons: list[Icon] | MISSING = MISSING
-        version: str
-        description: str | MISSING = MISSING
-        website_url: str | MISSING = MISSING
-
-
-if TYPE_CHECKING or is_needed("JSONObject"):
-    JSONObject = TypeAliasType("JSONObject", dict[str, Any])
-    """Object whose members are JSON values."""
-
-
-if TYPE_CHECKING or is_needed("JSONRPCNotification"):
-
-    class JSONRPCNotification(Model):
-        """JSON-RPC message that gets no answer."""
-
-        method: str
-        params: dict[str, Any] | MISSING = MISSING
-        jsonrpc: Literal["2.0"] = constant("2.0")
-
-
-if TYPE_CHECKING or is_needed("JSONValue"):
-    JSONValue = TypeAliasType("JSONValue", Any)
-    """Any JSON value."""
-
-
-if TYPE_CHECKING or is_needed("LegacyTitledEnumSchema"):
-
-    class LegacyTitledEnumSchema(Model):
-        """Superseded form field for one choice, with display names in `enumNames`."""
-
-        type: Literal["string"] = constant("string")
-        title: str | MISSING = MISSING
-        description: str | MISSING = MISSING
-        enum: list[str]
-        enum_names: list[str] | MISSING = MISSING
-        default: str | MISSING = MISSING
-
-
-if TYPE_CHECKING or is_needed("MetaObject"):
-    MetaObject = TypeAliasType("MetaObject", dict[str, Any])
-    """Additional data attached to a message or object, under namespaced keys."""
-
-
-if TYPE_CHECKING or is_needed("BlobResourceContents", "MetaObject"):
-
-    class BlobResourceContents(Model):
-        """Contents of a binary resource, as base64."""
-
-        uri: str
-        mime_type: str | MISSING = MISSING
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-        blob: str
-
-
-if TYPE_CHECKING or is_needed("ListRootsRequestParams", "MetaObject"):
-
-    class ListRootsRequestParams(Model):
-        """ListRootsRequestParams"""
-
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-
-
-if TYPE_CHECKING or is_needed("ListRootsRequest", "ListRootsRequestParams"):
-
-    class ListRootsRequest(Model):
-        """Server asks the client which directories and files it may work on."""
-
-        method: Literal["roots/list"] = constant("roots/list")
-        params: ListRootsRequestParams | MISSING = MISSING
-
-
-if TYPE_CHECKING or is_needed("ModelHint"):
-
-    class ModelHint(Model):
-        """Hint at a model that the server prefers."""
-
-        name: str | MISSING = MISSING
-
-
-if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
-
-    class ModelPreferences(Model):
-        """Preferences of the server for a model, for the client to consider when it picks one."""
-
-        hints: list[ModelHint] | MISSING = MISSING
-        cost_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING = MISSING
-        speed_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING = MISSING
-        intelligence_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING = (
-            MISSING
-        )
-
-
-if TYPE_CHECKING or is_needed("NumberSchema"):
-
-    class NumberSchema(Model):
-        """Form field that takes a number or an integer."""
-
-        type: Literal["integer", "number"]
-        title: str | MISSING = MISSING
-        description: str | MISSING = MISSING
-        minimum: float | int | MISSING = MISSING
-        maximum: float | int | MISSING = MISSING
-        default: float | int | MISSING = MISSING
-
-
-if TYPE_CHECKING or is_needed("RequestId"):
-    RequestId = TypeAliasType("RequestId", str | int)
-    """Identifier of a JSON-RPC request."""
-
-
-if TYPE_CHECKING or is_needed("CancelTaskRequest", "CancelTaskRequestParams", "RequestId"):
-
-    class CancelTaskRequest(Model):
-        """Sender asks the other side to stop a task."""
-
-        method: Literal["tasks/cancel"] = constant("tasks/cancel")
-        id: RequestId
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        params: CancelTaskRequestParams
-
-
 if TYPE_CHECKING or is_needed("GetTaskRequest", "GetTaskRequestParams", "RequestId"):
 
     class GetTaskRequest(Model):
@@ -277,68 +200,6 @@ if TYPE_CHECKING or is_needed("GetTaskRequest", "GetTaskRequestParams", "Request
         id: RequestId
         jsonrpc: Literal["2.0"] = constant("2.0")
         params: GetTaskRequestParams
-
-
-if TYPE_CHECKING or is_needed("JSONRPCRequest", "RequestId"):
-
-    class JSONRPCRequest(Model):
-        """JSON-RPC message that must be answered."""
-
-        method: str
-        params: dict[str, Any] | MISSING = MISSING
-        jsonrpc: Literal["2.0"] = constant("2.0")
-        id: RequestId
-
-
-if TYPE_CHECKING or is_needed("NotificationMetaObject", "RequestId"):
-
-    class NotificationMetaObject(Model):
-        """Metadata of a notification. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        subscription_id: Annotated[RequestId | MISSING, Field(alias="io.modelcontextprotocol/subscriptionId")] = MISSING
-        """Identifier of the `subscriptions/listen` request to whose stream the message belongs."""
-
-
-if TYPE_CHECKING or is_needed("NotificationParams", "NotificationMetaObject"):
-
-    class NotificationParams(Model):
-        """Parameters that every notification may have."""
-
-        meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
-
-
-if TYPE_CHECKING or is_needed("ResultMetaObject", "Implementation"):
-
-    class ResultMetaObject(Model):
-        """Metadata of a result. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
-
-        server_info: Annotated[Implementation | MISSING, Field(alias="io.modelcontextprotocol/serverInfo")] = MISSING
-        """Name and version of the server, as it states them; for display and diagnosis."""
-
-
-if TYPE_CHECKING or is_needed("CancelTaskResult", "ResultMetaObject"):
-
-    class CancelTaskResult(Model):
-        """Server acknowledges `tasks/cancel`."""
-
-        result_type: Literal["complete"] = constant("complete")
-        meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-
-
-if TYPE_CHECKING or is_needed("CreateTaskResult", "ResultMetaObject"):
-
-    class CreateTaskResult(Model):
-        """Receiver answers a request with a task that will produce the outcome later."""
-
-        result_type: Literal["task"] = constant("task")
-        task_id: str
-        status: Literal["working", "input_required", "completed", "failed", "cancelled"]
-        created_at: str
-        last_updated_at: str
-        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
-        meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        status_message: str | MISSING = MISSING
-        poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
 
 
 if TYPE_CHECKING or is_needed("GetTaskResultCancelled", "ResultMetaObject"):
@@ -391,6 +252,23 @@ if TYPE_CHECKING or is_needed("GetTaskResultFailed", "Error", "ResultMetaObject"
         poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
 
 
+if TYPE_CHECKING or is_needed("GetTaskResultInputRequired", "InputRequests", "ResultMetaObject"):
+
+    class GetTaskResultInputRequired(Model):
+        """GetTaskResultInputRequired"""
+
+        status: Literal["input_required"] = constant("input_required")
+        result_type: Literal["complete"] = constant("complete")
+        task_id: str
+        created_at: str
+        last_updated_at: str
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
+        input_requests: InputRequests
+        meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
+        status_message: str | MISSING = MISSING
+        poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
+
+
 if TYPE_CHECKING or is_needed("GetTaskResultWorking", "ResultMetaObject"):
 
     class GetTaskResultWorking(Model):
@@ -407,101 +285,39 @@ if TYPE_CHECKING or is_needed("GetTaskResultWorking", "ResultMetaObject"):
         poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
 
 
-if TYPE_CHECKING or is_needed("Result", "ResultMetaObject"):
-
-    class Result(Model):
-        """Base of all results."""
-
-        meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        result_type: str = constant("complete")
-
-
-if TYPE_CHECKING or is_needed("Role"):
-    Role = TypeAliasType("Role", Literal["assistant", "user"])
-    """Side of a conversation: `user` or `assistant`."""
-
-
-if TYPE_CHECKING or is_needed("Annotations", "Role"):
-
-    class Annotations(Model):
-        """Hints about an object: its audience, importance and date."""
-
-        audience: list[Role] | MISSING = MISSING
-        priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING = MISSING
-        last_modified: str | MISSING = MISSING
+if TYPE_CHECKING or is_needed(
+    "GetTaskResult",
+    "GetTaskResultCancelled",
+    "GetTaskResultCompleted",
+    "GetTaskResultFailed",
+    "GetTaskResultInputRequired",
+    "GetTaskResultWorking",
+):
+    GetTaskResult: TypeAlias = (
+        GetTaskResultWorking
+        | GetTaskResultInputRequired
+        | GetTaskResultCompleted
+        | GetTaskResultFailed
+        | GetTaskResultCancelled
+    )
+    """Receiver returns the current state of a task."""
+    if not TYPE_CHECKING:
+        GetTaskResult = union("GetTaskResult", __name__, GetTaskResult, Field(discriminator="status"))
 
 
-if TYPE_CHECKING or is_needed("AudioContent", "Annotations", "MetaObject"):
+if TYPE_CHECKING or is_needed("InputRequiredTask", "InputRequests"):
 
-    class AudioContent(Model):
-        """Sound, as base64 data with its media type."""
+    class InputRequiredTask(Model):
+        """Task that waits for input from the requester."""
 
-        type: Literal["audio"] = constant("audio")
-        data: str
-        mime_type: str
-        annotations: Annotations | MISSING = MISSING
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-
-
-if TYPE_CHECKING or is_needed("ImageContent", "Annotations", "MetaObject"):
-
-    class ImageContent(Model):
-        """Picture, as base64 data with its media type."""
-
-        type: Literal["image"] = constant("image")
-        data: str
-        mime_type: str
-        annotations: Annotations | MISSING = MISSING
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-
-
-if TYPE_CHECKING or is_needed("ResourceLink", "Annotations", "Icon", "MetaObject"):
-
-    class ResourceLink(Model):
-        """Pointer to a resource, placed in a message or result in lieu of its contents."""
-
-        type: Literal["resource_link"] = constant("resource_link")
-        name: str
-        title: str | MISSING = MISSING
-        icons: list[Icon] | MISSING = MISSING
-        uri: str
-        description: str | MISSING = MISSING
-        mime_type: str | MISSING = MISSING
-        annotations: Annotations | MISSING = MISSING
-        size: int | MISSING = MISSING
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-
-
-if TYPE_CHECKING or is_needed("Root", "MetaObject"):
-
-    class Root(Model):
-        """Directory or file on which the client lets the server work."""
-
-        uri: str
-        name: str | MISSING = MISSING
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-
-
-if TYPE_CHECKING or is_needed("ListRootsResult", "Root"):
-
-    class ListRootsResult(Model):
-        """Client returns its roots."""
-
-        roots: list[Root]
-
-
-if TYPE_CHECKING or is_needed("StringSchema"):
-
-    class StringSchema(Model):
-        """Form field that takes text."""
-
-        type: Literal["string"] = constant("string")
-        title: str | MISSING = MISSING
-        description: str | MISSING = MISSING
-        min_length: int | MISSING = MISSING
-        max_length: int | MISSING = MISSING
-        format: Literal["date", "date-time", "email", "uri"] | MISSING = MISSING
-        default: str | MISSING = MISSING
+        status: Literal["input_required"] = constant("input_required")
+        task_id: str
+        created_at: str
+        last_updated_at: str
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
+        input_requests: InputRequests
+        status_message: str | MISSING = MISSING
+        poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
 
 
 if TYPE_CHECKING or is_needed("Task"):
@@ -570,498 +386,6 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsFailed", "Error", "No
         poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
 
 
-if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsWorking", "NotificationMetaObject"):
-
-    class TaskStatusNotificationParamsWorking(Model):
-        """TaskStatusNotificationParamsWorking"""
-
-        status: Literal["working"] = constant("working")
-        task_id: str
-        created_at: str
-        last_updated_at: str
-        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
-        meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        status_message: str | MISSING = MISSING
-        poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
-
-
-if TYPE_CHECKING or is_needed("TaskSubscriptionAcknowledgedNotifications"):
-
-    class TaskSubscriptionAcknowledgedNotifications(Model):
-        """Tasks about which the server will send notifications on a subscription."""
-
-        task_ids: list[str] | MISSING = MISSING
-
-
-if TYPE_CHECKING or is_needed("TaskSubscriptionNotifications"):
-
-    class TaskSubscriptionNotifications(Model):
-        """Tasks about which the client wants notifications on a subscription."""
-
-        task_ids: list[str] | MISSING = MISSING
-
-
-if TYPE_CHECKING or is_needed("TasksExtensionCapability"):
-
-    class TasksExtensionCapability(ClosedModel):
-        """Settings of the tasks extension among the capabilities, always an empty object."""
-
-
-if TYPE_CHECKING or is_needed("TextContent", "Annotations", "MetaObject"):
-
-    class TextContent(Model):
-        """Text in a message or result."""
-
-        type: Literal["text"] = constant("text")
-        text: str
-        annotations: Annotations | MISSING = MISSING
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-
-
-if TYPE_CHECKING or is_needed("TextResourceContents", "MetaObject"):
-
-    class TextResourceContents(Model):
-        """Contents of a resource, as text."""
-
-        uri: str
-        mime_type: str | MISSING = MISSING
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-        text: str
-
-
-if TYPE_CHECKING or is_needed("EmbeddedResourceResource", "BlobResourceContents", "TextResourceContents"):
-    EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
-    if not TYPE_CHECKING:
-        EmbeddedResourceResource = union("EmbeddedResourceResource", __name__, EmbeddedResourceResource, untagged)
-
-
-if TYPE_CHECKING or is_needed("EmbeddedResource", "Annotations", "EmbeddedResourceResource", "MetaObject"):
-
-    class EmbeddedResource(Model):
-        """Resource whose contents are included in a message or result."""
-
-        type: Literal["resource"] = constant("resource")
-        resource: EmbeddedResourceResource
-        annotations: Annotations | MISSING = MISSING
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-
-
-if TYPE_CHECKING or is_needed(
-    "ContentBlock", "AudioContent", "EmbeddedResource", "ImageContent", "ResourceLink", "TextContent"
-):
-    ContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
-    """One piece of content: text, image, audio, a link to a resource or an embedded resource."""
-    if not TYPE_CHECKING:
-        ContentBlock = union("ContentBlock", __name__, ContentBlock, Field(discriminator="type"))
-
-
-if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItemsAnyOfItem"):
-
-    class TitledMultiSelectEnumSchemaItemsAnyOfItem(Model):
-        """TitledMultiSelectEnumSchemaItemsAnyOfItem"""
-
-        const: str
-        title: str
-
-
-if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItems", "TitledMultiSelectEnumSchemaItemsAnyOfItem"):
-
-    class TitledMultiSelectEnumSchemaItems(Model):
-        """TitledMultiSelectEnumSchemaItems"""
-
-        any_of: list[TitledMultiSelectEnumSchemaItemsAnyOfItem]
-
-
-if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchema", "TitledMultiSelectEnumSchemaItems"):
-
-    class TitledMultiSelectEnumSchema(Model):
-        """Form field for any number of choices, each with a label."""
-
-        type: Literal["array"] = constant("array")
-        title: str | MISSING = MISSING
-        description: str | MISSING = MISSING
-        min_items: int | MISSING = MISSING
-        max_items: int | MISSING = MISSING
-        items: TitledMultiSelectEnumSchemaItems
-        default: list[str] | MISSING = MISSING
-
-
-if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchemaOneOfItem"):
-
-    class TitledSingleSelectEnumSchemaOneOfItem(Model):
-        """TitledSingleSelectEnumSchemaOneOfItem"""
-
-        const: str
-        title: str
-
-
-if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchema", "TitledSingleSelectEnumSchemaOneOfItem"):
-
-    class TitledSingleSelectEnumSchema(Model):
-        """Form field for one choice among labelled values."""
-
-        type: Literal["string"] = constant("string")
-        title: str | MISSING = MISSING
-        description: str | MISSING = MISSING
-        one_of: list[TitledSingleSelectEnumSchemaOneOfItem]
-        default: str | MISSING = MISSING
-
-
-if TYPE_CHECKING or is_needed("ToolAnnotations"):
-
-    class ToolAnnotations(Model):
-        """Hints about how a tool behaves, not to be relied on from an untrusted server."""
-
-        title: str | MISSING = MISSING
-        read_only_hint: bool | MISSING = MISSING
-        destructive_hint: bool | MISSING = MISSING
-        idempotent_hint: bool | MISSING = MISSING
-        open_world_hint: bool | MISSING = MISSING
-
-
-if TYPE_CHECKING or is_needed("ToolChoice"):
-
-    class ToolChoice(Model):
-        """Rule for the model: it may, must or must not use tools."""
-
-        mode: Literal["auto", "none", "required"] | MISSING = MISSING
-
-
-if TYPE_CHECKING or is_needed("ToolInputSchema"):
-
-    class ToolInputSchema(Model):
-        """JSON Schema of the tool's arguments."""
-
-        schema_: Annotated[str | MISSING, Field(alias="$schema")] = MISSING
-        """URI of the JSON Schema dialect in use."""
-        type: Literal["object"] = constant("object")
-        """JSON Schema type of the arguments, always `object`."""
-
-
-if TYPE_CHECKING or is_needed("ToolOutputSchema"):
-
-    class ToolOutputSchema(Model):
-        """JSON Schema of the tool's structured output."""
-
-        schema_: Annotated[str | MISSING, Field(alias="$schema")] = MISSING
-        """URI of the JSON Schema dialect in use."""
-
-
-if TYPE_CHECKING or is_needed("Tool", "Icon", "MetaObject", "ToolAnnotations", "ToolInputSchema", "ToolOutputSchema"):
-
-    class Tool(Model):
-        """A function that the server offers to the model, with the schema of its arguments."""
-
-        name: str
-        title: str | MISSING = MISSING
-        icons: list[Icon] | MISSING = MISSING
-        description: str | MISSING = MISSING
-        input_schema: ToolInputSchema
-        output_schema: ToolOutputSchema | MISSING = MISSING
-        annotations: ToolAnnotations | MISSING = MISSING
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-
-
-if TYPE_CHECKING or is_needed("ToolResultContent", "ContentBlock", "MetaObject"):
-
-    class ToolResultContent(Model):
-        """Outcome of a tool call, given back to the model."""
-
-        type: Literal["tool_result"] = constant("tool_result")
-        tool_use_id: str
-        content: list[ContentBlock]
-        structured_content: Any | MISSING = MISSING
-        is_error: bool | MISSING = MISSING
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-
-
-if TYPE_CHECKING or is_needed("ToolUseContent", "MetaObject"):
-
-    class ToolUseContent(Model):
-        """Call of a tool that the model asks for."""
-
-        type: Literal["tool_use"] = constant("tool_use")
-        id: str
-        name: str
-        input: dict[str, Any]
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-
-
-if TYPE_CHECKING or is_needed(
-    "SamplingMessageContentBlock", "AudioContent", "ImageContent", "TextContent", "ToolResultContent", "ToolUseContent"
-):
-    SamplingMessageContentBlock: TypeAlias = (
-        TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent
-    )
-    """One piece of a sampling message: text, image, audio, a tool call or its result."""
-    if not TYPE_CHECKING:
-        SamplingMessageContentBlock = union(
-            "SamplingMessageContentBlock", __name__, SamplingMessageContentBlock, Field(discriminator="type")
-        )
-
-
-if TYPE_CHECKING or is_needed(
-    "CreateMessageResult",
-    "AudioContent",
-    "ImageContent",
-    "MetaObject",
-    "Role",
-    "SamplingMessageContentBlock",
-    "TextContent",
-    "ToolResultContent",
-    "ToolUseContent",
-):
-
-    class CreateMessageResult(Model):
-        """Client returns the message that the model generated."""
-
-        role: Role
-        content: (
-            TextContent
-            | ImageContent
-            | AudioContent
-            | ToolUseContent
-            | ToolResultContent
-            | list[SamplingMessageContentBlock]
-        )
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-        model: str
-        stop_reason: str | MISSING = MISSING
-
-
-if TYPE_CHECKING or is_needed("InputResponse", "CreateMessageResult", "ElicitResult", "ListRootsResult"):
-    InputResponse: TypeAlias = CreateMessageResult | ListRootsResult | ElicitResult
-    """Any answer that a client may give to a request for input."""
-    if not TYPE_CHECKING:
-        InputResponse = union("InputResponse", __name__, InputResponse, untagged)
-
-
-if TYPE_CHECKING or is_needed("InputResponses", "InputResponse"):
-    InputResponses = TypeAliasType("InputResponses", dict[str, InputResponse])
-    """Answers to an `InputRequests` map, under the same keys."""
-
-
-if TYPE_CHECKING or is_needed(
-    "SamplingMessage",
-    "AudioContent",
-    "ImageContent",
-    "MetaObject",
-    "Role",
-    "SamplingMessageContentBlock",
-    "TextContent",
-    "ToolResultContent",
-    "ToolUseContent",
-):
-
-    class SamplingMessage(Model):
-        """One message of a conversation with a language model."""
-
-        role: Role
-        content: (
-            TextContent
-            | ImageContent
-            | AudioContent
-            | ToolUseContent
-            | ToolResultContent
-            | list[SamplingMessageContentBlock]
-        )
-        meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
-
-
-if TYPE_CHECKING or is_needed(
-    "CreateMessageRequestParams", "JSONObject", "ModelPreferences", "SamplingMessage", "Tool", "ToolChoice"
-):
-
-    class CreateMessageRequestParams(Model):
-        """Conversation to continue, with limits and preferences for the generation."""
-
-        messages: list[SamplingMessage]
-        model_preferences: ModelPreferences | MISSING = MISSING
-        system_prompt: str | MISSING = MISSING
-        include_context: Literal["allServers", "none", "thisServer"] | MISSING = MISSING
-        temperature: float | int | MISSING = MISSING
-        max_tokens: int
-        stop_sequences: list[str] | MISSING = MISSING
-        metadata: JSONObject | MISSING = MISSING
-        tools: list[Tool] | MISSING = MISSING
-        tool_choice: ToolChoice | MISSING = MISSING
-
-
-if TYPE_CHECKING or is_needed("CreateMessageRequest", "CreateMessageRequestParams"):
-
-    class CreateMessageRequest(Model):
-        """Server asks the client to generate a message with a language model."""
-
-        method: Literal["sampling/createMessage"] = constant("sampling/createMessage")
-        params: CreateMessageRequestParams
-
-
-if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchemaItems"):
-
-    class UntitledMultiSelectEnumSchemaItems(Model):
-        """UntitledMultiSelectEnumSchemaItems"""
-
-        type: Literal["string"] = constant("string")
-        enum: list[str]
-
-
-if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchema", "UntitledMultiSelectEnumSchemaItems"):
-
-    class UntitledMultiSelectEnumSchema(Model):
-        """Form field for any number of choices, shown as their plain values."""
-
-        type: Literal["array"] = constant("array")
-        title: str | MISSING = MISSING
-        description: str | MISSING = MISSING
-        min_items: int | MISSING = MISSING
-        max_items: int | MISSING = MISSING
-        items: UntitledMultiSelectEnumSchemaItems
-        default: list[str] | MISSING = MISSING
-
-
-if TYPE_CHECKING or is_needed("UntitledSingleSelectEnumSchema"):
-
-    class UntitledSingleSelectEnumSchema(Model):
-        """Form field for one choice, shown as its plain value."""
-
-        type: Literal["string"] = constant("string")
-        title: str | MISSING = MISSING
-        description: str | MISSING = MISSING
-        enum: list[str]
-        default: str | MISSING = MISSING
-
-
-if TYPE_CHECKING or is_needed(
-    "PrimitiveSchemaDefinition",
-    "BooleanSchema",
-    "LegacyTitledEnumSchema",
-    "NumberSchema",
-    "StringSchema",
-    "TitledMultiSelectEnumSchema",
-    "TitledSingleSelectEnumSchema",
-    "UntitledMultiSelectEnumSchema",
-    "UntitledSingleSelectEnumSchema",
-):
-    PrimitiveSchemaDefinition: TypeAlias = (
-        StringSchema
-        | NumberSchema
-        | BooleanSchema
-        | UntitledSingleSelectEnumSchema
-        | TitledSingleSelectEnumSchema
-        | UntitledMultiSelectEnumSchema
-        | TitledMultiSelectEnumSchema
-        | LegacyTitledEnumSchema
-    )
-    """Schema of one form field: a string, number, boolean or choice."""
-    if not TYPE_CHECKING:
-        PrimitiveSchemaDefinition = union("PrimitiveSchemaDefinition", __name__, PrimitiveSchemaDefinition, untagged)
-
-
-if TYPE_CHECKING or is_needed("ElicitRequestFormParamsRequestedSchema", "PrimitiveSchemaDefinition"):
-
-    class ElicitRequestFormParamsRequestedSchema(Model):
-        """JSON Schema of the form: a flat object of simple fields."""
-
-        schema_: Annotated[str | MISSING, Field(alias="$schema")] = MISSING
-        """URI of the JSON Schema dialect in use."""
-        type: Literal["object"] = constant("object")
-        """JSON Schema type of the form, always `object`."""
-        properties: dict[str, PrimitiveSchemaDefinition]
-        """Schemas of the fields, by name."""
-        required: list[str] | MISSING = MISSING
-        """Names of the fields that must be filled in."""
-
-
-if TYPE_CHECKING or is_needed("ElicitRequestFormParams", "ElicitRequestFormParamsRequestedSchema"):
-
-    class ElicitRequestFormParams(Model):
-        """Question to the user that a form shown by the client answers."""
-
-        mode: Literal["form"] | MISSING = constant("form", optional=True)
-        message: str
-        requested_schema: ElicitRequestFormParamsRequestedSchema
-
-
-if TYPE_CHECKING or is_needed("ElicitRequestParams", "ElicitRequestFormParams", "ElicitRequestURLParams"):
-    ElicitRequestParams: TypeAlias = ElicitRequestFormParams | ElicitRequestURLParams
-    """Question to the user, to be answered in a form or at a URL."""
-    if not TYPE_CHECKING:
-        ElicitRequestParams = union("ElicitRequestParams", __name__, ElicitRequestParams, untagged)
-
-
-if TYPE_CHECKING or is_needed("ElicitRequest", "ElicitRequestParams"):
-
-    class ElicitRequest(Model):
-        """Server asks the client to get input from the user."""
-
-        method: Literal["elicitation/create"] = constant("elicitation/create")
-        params: ElicitRequestParams
-
-
-if TYPE_CHECKING or is_needed("InputRequest", "CreateMessageRequest", "ElicitRequest", "ListRootsRequest"):
-    InputRequest: TypeAlias = CreateMessageRequest | ListRootsRequest | ElicitRequest
-    """Any request for input that a server may put to a client."""
-    if not TYPE_CHECKING:
-        InputRequest = union("InputRequest", __name__, InputRequest, Field(discriminator="method"))
-
-
-if TYPE_CHECKING or is_needed("InputRequests", "InputRequest"):
-    InputRequests = TypeAliasType("InputRequests", dict[str, InputRequest])
-    """Requests for input that the client is to answer, by identifiers of the server's choice."""
-
-
-if TYPE_CHECKING or is_needed("GetTaskResultInputRequired", "InputRequests", "ResultMetaObject"):
-
-    class GetTaskResultInputRequired(Model):
-        """GetTaskResultInputRequired"""
-
-        status: Literal["input_required"] = constant("input_required")
-        result_type: Literal["complete"] = constant("complete")
-        task_id: str
-        created_at: str
-        last_updated_at: str
-        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
-        input_requests: InputRequests
-        meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
-        status_message: str | MISSING = MISSING
-        poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
-
-
-if TYPE_CHECKING or is_needed(
-    "GetTaskResult",
-    "GetTaskResultCancelled",
-    "GetTaskResultCompleted",
-    "GetTaskResultFailed",
-    "GetTaskResultInputRequired",
-    "GetTaskResultWorking",
-):
-    GetTaskResult: TypeAlias = (
-        GetTaskResultWorking
-        | GetTaskResultInputRequired
-        | GetTaskResultCompleted
-        | GetTaskResultFailed
-        | GetTaskResultCancelled
-    )
-    """Receiver returns the current state of a task."""
-    if not TYPE_CHECKING:
-        GetTaskResult = union("GetTaskResult", __name__, GetTaskResult, Field(discriminator="status"))
-
-
-if TYPE_CHECKING or is_needed("InputRequiredTask", "InputRequests"):
-
-    class InputRequiredTask(Model):
-        """Task that waits for input from the requester."""
-
-        status: Literal["input_required"] = constant("input_required")
-        task_id: str
-        created_at: str
-        last_updated_at: str
-        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
-        input_requests: InputRequests
-        status_message: str | MISSING = MISSING
-        poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
-
-
 if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsInputRequired", "InputRequests", "NotificationMetaObject"):
 
     class TaskStatusNotificationParamsInputRequired(Model):
@@ -1073,6 +397,21 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsInputRequired", "Inpu
         last_updated_at: str
         ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
         input_requests: InputRequests
+        meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
+        status_message: str | MISSING = MISSING
+        poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
+
+
+if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsWorking", "NotificationMetaObject"):
+
+    class TaskStatusNotificationParamsWorking(Model):
+        """TaskStatusNotificationParamsWorking"""
+
+        status: Literal["working"] = constant("working")
+        task_id: str
+        created_at: str
+        last_updated_at: str
+        ttl_ms: Annotated[int | None, Field(ge=-9007199254740991, le=9007199254740991)]
         meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
         status_message: str | MISSING = MISSING
         poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
@@ -1108,6 +447,28 @@ if TYPE_CHECKING or is_needed("TaskStatusNotification", "TaskStatusNotificationP
         method: Literal["notifications/tasks"] = constant("notifications/tasks")
         jsonrpc: Literal["2.0"] = constant("2.0")
         params: TaskStatusNotificationParams
+
+
+if TYPE_CHECKING or is_needed("TaskSubscriptionAcknowledgedNotifications"):
+
+    class TaskSubscriptionAcknowledgedNotifications(Model):
+        """Tasks about which the server will send notifications on a subscription."""
+
+        task_ids: list[str] | MISSING = MISSING
+
+
+if TYPE_CHECKING or is_needed("TaskSubscriptionNotifications"):
+
+    class TaskSubscriptionNotifications(Model):
+        """Tasks about which the client wants notifications on a subscription."""
+
+        task_ids: list[str] | MISSING = MISSING
+
+
+if TYPE_CHECKING or is_needed("TasksExtensionCapability"):
+
+    class TasksExtensionCapability(ClosedModel):
+        """Settings of the tasks extension among the capabilities, always an empty object."""
 
 
 if TYPE_CHECKING or is_needed("UpdateTaskRequestParams", "InputResponses"):

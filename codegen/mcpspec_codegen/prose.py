@@ -77,14 +77,14 @@ class CombinedProse:
 
 @dataclass(frozen=True, slots=True)
 class ExactProse:
-    """The descriptions of exact types. Members that an everyday class has, too, are described there."""
+    """The descriptions of exact types. Those that are everyday types, too, are described there, with their members."""
 
     base: Prose
     everyday: frozenset[str]
     """The definitions that are everyday classes, too."""
 
     def of_definition(self, name: str) -> str | None:
-        return self.base.of_definition(name)
+        return None if name in self.everyday else self.base.of_definition(name)
 
     def of_property(self, owners: list[str], name: str) -> str | None:
         return None if owners[0] in self.everyday else self.base.of_property(owners, name)

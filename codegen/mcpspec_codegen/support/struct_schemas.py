@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from functools import partial
 from typing import Any
 
 import msgspec
 
+from mcpspec.support.attribute_docs import class_doc
 from mcpspec.support.objects import is_array, is_object, spread_union
 from mcpspec.support.structs import OpenObject, declared_struct
 
@@ -30,7 +30,7 @@ def custom_schema(kind: Any, outer: tuple[Any, ...] = ()) -> dict[str, Any]:
     schema_of = partial(_complete_schema, outer=(*outer, kind))
     if is_union:
         return {"title": kind.__name__, "anyOf": [schema_of(option) for option in spread_union(kind)]}
-    doc = inspect.getdoc(kind)
+    doc = class_doc(kind)
     return {**schema_of(declared_struct(kind)), **({"description": doc} if doc else {})}
 
 

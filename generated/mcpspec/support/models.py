@@ -184,11 +184,14 @@ class Model(_Base):
     def __get_pydantic_json_schema__(
         cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler, /
     ) -> JsonSchemaValue:
-        """Describe the members with the docstrings below them, which are read when a schema is made."""
-        from mcpspec.support.attribute_docs import attribute_docs
+        """Describe the class and its members with their docstrings, which are read when a schema is made."""
+        from mcpspec.support.attribute_docs import attribute_docs, class_doc
 
         made = handler(schema)
-        properties = handler.resolve_ref_schema(made).get("properties", {})
+        described = handler.resolve_ref_schema(made)
+        if doc := class_doc(cls):
+            described.setdefault("description", doc)
+        properties = described.get("properties", {})
         for name, doc in attribute_docs(cls).items():
             for key in {name, _wire_names(cls).get(name, name)} & properties.keys():
                 properties[key].setdefault("description", doc)

@@ -15,7 +15,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError, core_schema
 from typing_extensions import TypedDict
 
 from mcpspec.support import everyday_structs, structs
-from mcpspec.support.attribute_docs import attribute_docs
+from mcpspec.support.attribute_docs import attribute_docs, class_doc
 from mcpspec.support.errors import DecodeError
 from mcpspec.support.objects import Member, spread_union
 from mcpspec.support.structs import OpenObject, shape_of, to_builtins
@@ -82,7 +82,7 @@ def _described(kind: Any) -> Any:
     make: Any = TypedDict  # type checkers know only such classes that are written out
     made = make(kind.__name__, members)
     made.__pydantic_config__ = {"extra": "forbid" if shape.closed else "allow", "title": kind.__name__}
-    made.__doc__ = kind.__doc__
+    made.__doc__ = class_doc(kind)
     made.__module__ = kind.__module__
     return made
 

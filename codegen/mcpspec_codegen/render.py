@@ -58,10 +58,14 @@ _environment.filters["pascal"] = names.to_pascal
 
 def _quoted(listed: Iterable[str]) -> str:
     """Return names as the lines of a list of texts, as many in each line as fit."""
-    return textwrap.indent(textwrap.fill(" ".join(f'"{name}",' for name in listed), 116), "    ")
+    return _listed(f'"{name}"' for name in listed)
 
 
-_environment.filters["quoted"] = _quoted
+def _listed(parts: Iterable[str]) -> str:
+    return textwrap.indent(textwrap.fill(" ".join(f"{part}," for part in parts), 116), "    ")
+
+
+_environment.filters |= {"quoted": _quoted, "listed": _listed}
 
 
 def _render(template: str, **context: Any) -> str:
@@ -172,14 +176,10 @@ def _code(value: str | int | list[str]) -> str:
 
 def _methods_module(interface: Interface, backend: Backend) -> str:
     """Render `methods.py`: a record per method, lookup tables, and constants."""
-    methods = interface.methods
     return _render(
         "methods.py.jinja2",
-        methods=methods,
-        tables={
-            name: (table.doc, [m for m in methods if m.is_sent_by(table.sender) and m.kind == table.kind])
-            for name, table in TABLES.items()
-        },
+        methods=interface.methods,
+        tables=TABLES,
         **_context(interface, backend),
     )
 

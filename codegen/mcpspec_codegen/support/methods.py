@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
 from mcpspec.support.lazy import exact_type
@@ -11,7 +13,7 @@ from mcpspec.support.lazy import exact_type
 if TYPE_CHECKING:
     from typing_extensions import TypeForm
 
-__all__ = ["Kind", "Method", "Sender"]
+__all__ = ["Kind", "Method", "Sender", "by_name", "select"]
 
 ParamsT = TypeVar("ParamsT")
 ResultT = TypeVar("ResultT", covariant=True)
@@ -55,3 +57,13 @@ def _exact(method: Method[Any, Any]) -> Method[Any, Any]:
         params=exact_type(method.params),
         result=exact_type(method.result),
     )
+
+
+def by_name(*methods: Method[Any, Any]) -> Mapping[str, Method[Any, Any]]:
+    """Return methods by their names on the wire."""
+    return MappingProxyType({method.name: method for method in methods})
+
+
+def select(methods: Mapping[str, Method[Any, Any]], sender: Sender, kind: Kind) -> Mapping[str, Method[Any, Any]]:
+    """Return the methods of a kind that a side may send."""
+    return by_name(*(m for m in methods.values() if m.kind == kind and m.sender in (sender, "both")))

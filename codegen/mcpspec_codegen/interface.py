@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +32,7 @@ class Interface:
     methods: list[MethodDefinition]
     codes: dict[str, int]
     prose: Prose
-    identity: dict[str, str]
+    identity: Mapping[str, str | tuple[str, ...]]
     """Constants that name the revision or extension."""
     command: str = "make generate"
     """The command that wrote the package."""

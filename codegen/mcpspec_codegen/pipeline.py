@@ -374,7 +374,7 @@ class _Compiler:
             methods=[],
             codes={name: code for found in interfaces for name, code in found.codes.items()},
             prose=CombinedProse(known, former),
-            identity={"LATEST_PROTOCOL_VERSION": dated[-1][0].version},
+            identity=_group_versions([source.version for source, _ in dated], interfaces),
         )
         return {f"mcpspec/compat/{name}.py": text for name, text in render.compat(merged, facts).items()}
 
@@ -409,6 +409,23 @@ class _Compiler:
         revision = self.source(version)
         base = self.interface(revision, self.document(revision))
         return find_inherited(f"mcpspec.{revision.package}", base, flat, methods)
+
+
+def _group_versions(versions: Sequence[str], interfaces: Sequence[Interface]) -> dict[str, str | tuple[str, ...]]:
+    """Return the constants of the official package that name revisions, oldest revision first."""
+    is_old = [any(method.name == "initialize" for method in interface.methods) for interface in interfaces]
+    handshake = tuple(version for version, old in zip(versions, is_old, strict=True) if old)
+    modern = tuple(version for version, old in zip(versions, is_old, strict=True) if not old)
+    return {
+        "HANDSHAKE_PROTOCOL_VERSIONS": handshake,
+        "KNOWN_PROTOCOL_VERSIONS": (*versions,),
+        "LATEST_HANDSHAKE_VERSION": handshake[-1],
+        "LATEST_MODERN_VERSION": modern[-1],
+        "LATEST_PROTOCOL_VERSION": versions[-1],
+        "MODERN_PROTOCOL_VERSIONS": modern,
+        "OLDEST_SUPPORTED_VERSION": versions[0],
+        "SUPPORTED_PROTOCOL_VERSIONS": (*versions,),
+    }
 
 
 _NO_REVISION = (

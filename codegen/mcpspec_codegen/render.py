@@ -170,7 +170,7 @@ def compat(interface: Interface, facts: CompatFacts) -> dict[str, str]:
 _NAMED_TYPES: Final = ("aliases", "adapters")
 
 
-def _code(value: str | int | list[str]) -> str:
+def _code(value: str | int | list[str] | tuple[str, ...]) -> str:
     return f"frozenset({value!r})" if isinstance(value, list) else repr(value)
 
 

@@ -3100,20 +3100,27 @@ CLIENT_INFO_META_KEY: Final = "io.modelcontextprotocol/clientInfo"
 CONNECTION_CLOSED: Final = -32000
 CORE_RESULT_TYPES: Final = frozenset(["complete", "input_required"])
 DEFAULT_NEGOTIATED_VERSION: Final = "2025-03-26"
+HANDSHAKE_PROTOCOL_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 HEADER_MISMATCH: Final = -32020
 INTERNAL_ERROR: Final = -32603
 INVALID_PARAMS: Final = -32602
 INVALID_REQUEST: Final = -32600
 JSONRPC_VERSION: Final = "2.0"
+KNOWN_PROTOCOL_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
+LATEST_HANDSHAKE_VERSION: Final = "2025-11-25"
+LATEST_MODERN_VERSION: Final = "2026-07-28"
 LATEST_PROTOCOL_VERSION: Final = "2026-07-28"
 LOG_LEVEL_META_KEY: Final = "io.modelcontextprotocol/logLevel"
 METHOD_NOT_FOUND: Final = -32601
 MISSING_REQUIRED_CLIENT_CAPABILITY: Final = -32021
+MODERN_PROTOCOL_VERSIONS: Final = ("2026-07-28",)
+OLDEST_SUPPORTED_VERSION: Final = "2024-11-05"
 PARSE_ERROR: Final = -32700
 PROTOCOL_VERSION_META_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 REQUEST_TIMEOUT: Final = -32001
 RESOURCE_NOT_FOUND: Final = -32002
 SERVER_INFO_META_KEY: Final = "io.modelcontextprotocol/serverInfo"
+SUPPORTED_PROTOCOL_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
 TASK_FORBIDDEN: Final = "forbidden"
 TASK_OPTIONAL: Final = "optional"
 TASK_REQUIRED: Final = "required"
@@ -3144,13 +3151,14 @@ __all__ = [
     "EnumSchema", "ErrorData", "FormElicitationCapability", "from_builtins", "GetPromptRequest",
     "GetPromptRequestParams", "GetPromptResult", "GetPromptResultResponse", "GetPromptResultResponseResult",
     "GetTaskPayloadRequest", "GetTaskPayloadRequestParams", "GetTaskPayloadResult", "GetTaskRequest",
-    "GetTaskRequestParams", "GetTaskResult", "HEADER_MISMATCH", "HeaderMismatchError", "HeaderMismatchErrorError",
-    "Icon", "Icons", "IconTheme", "ImageContent", "Implementation", "IncludeContext", "InitializedNotification",
-    "InitializeRequest", "InitializeRequestParams", "InitializeResult", "InputRequest", "InputRequests",
-    "InputRequiredResult", "InputResponse", "InputResponseRequestParams", "InputResponses", "INTERNAL_ERROR",
-    "InternalError", "INVALID_PARAMS", "INVALID_REQUEST", "InvalidParamsError", "InvalidRequestError", "JSONArray",
-    "JSONObject", "jsonrpc_message_adapter", "JSONRPC_VERSION", "JSONRPCError", "JSONRPCMessage", "JSONRPCNotification",
-    "JSONRPCRequest", "JSONRPCResponse", "JSONValue", "LATEST_PROTOCOL_VERSION", "LegacyTitledEnumSchema",
+    "GetTaskRequestParams", "GetTaskResult", "HANDSHAKE_PROTOCOL_VERSIONS", "HEADER_MISMATCH", "HeaderMismatchError",
+    "HeaderMismatchErrorError", "Icon", "Icons", "IconTheme", "ImageContent", "Implementation", "IncludeContext",
+    "InitializedNotification", "InitializeRequest", "InitializeRequestParams", "InitializeResult", "InputRequest",
+    "InputRequests", "InputRequiredResult", "InputResponse", "InputResponseRequestParams", "InputResponses",
+    "INTERNAL_ERROR", "InternalError", "INVALID_PARAMS", "INVALID_REQUEST", "InvalidParamsError", "InvalidRequestError",
+    "JSONArray", "JSONObject", "jsonrpc_message_adapter", "JSONRPC_VERSION", "JSONRPCError", "JSONRPCMessage",
+    "JSONRPCNotification", "JSONRPCRequest", "JSONRPCResponse", "JSONValue", "KNOWN_PROTOCOL_VERSIONS",
+    "LATEST_HANDSHAKE_VERSION", "LATEST_MODERN_VERSION", "LATEST_PROTOCOL_VERSION", "LegacyTitledEnumSchema",
     "ListPromptsRequest", "ListPromptsResult", "ListPromptsResultResponse", "ListResourcesRequest",
     "ListResourcesResult", "ListResourcesResultResponse", "ListResourceTemplatesRequest", "ListResourceTemplatesResult",
     "ListResourceTemplatesResultResponse", "ListRootsRequest", "ListRootsResult", "ListTasksRequest", "ListTasksResult",
@@ -3158,28 +3166,28 @@ __all__ = [
     "LoggingLevel", "LoggingMessageNotification", "LoggingMessageNotificationParams", "MetaObject", "METHOD_NOT_FOUND",
     "MethodNotFoundError", "MISSING_REQUIRED_CLIENT_CAPABILITY", "MissingRequiredClientCapabilityError",
     "MissingRequiredClientCapabilityErrorData", "MissingRequiredClientCapabilityErrorError", "ModelHint",
-    "ModelPreferences", "MultiSelectEnumSchema", "Notification", "NotificationParams", "NumberSchema",
-    "PaginatedRequest", "PaginatedRequestParams", "PaginatedResult", "PARSE_ERROR", "ParseError", "PingRequest",
-    "PrimitiveSchemaDefinition", "ProgressNotification", "ProgressNotificationParams", "ProgressToken", "Prompt",
-    "PromptArgument", "PromptListChangedNotification", "PromptMessage", "PromptReference", "PromptsCapability",
-    "PROTOCOL_VERSION_META_KEY", "ReadResourceRequest", "ReadResourceRequestParams", "ReadResourceResult",
-    "ReadResourceResultResponse", "ReadResourceResultResponseResult", "RelatedTaskMetadata", "Request",
-    "REQUEST_TIMEOUT", "RequestId", "RequestParams", "RequestParamsMeta", "Resource", "RESOURCE_NOT_FOUND",
-    "ResourceContents", "ResourceLink", "ResourceListChangedNotification", "ResourceReference", "ResourceRequestParams",
-    "ResourcesCapability", "ResourceTemplate", "ResourceTemplateReference", "ResourceUpdatedNotification",
-    "ResourceUpdatedNotificationParams", "Result", "ResultMetaObject", "ResultType", "Role", "Root", "RootsCapability",
-    "RootsListChangedNotification", "SamplingCapability", "SamplingContent", "SamplingContextCapability",
-    "SamplingMessage", "SamplingMessageContentBlock", "SamplingToolsCapability", "SERVER_INFO_META_KEY",
-    "server_notification_adapter", "server_request_adapter", "server_result_adapter", "ServerCapabilities",
-    "ServerNotification", "ServerNotificationType", "ServerRequest", "ServerRequestType", "ServerResult",
-    "ServerResultType", "ServerTasksCapability", "ServerTasksRequestsCapability", "SetLevelRequest",
+    "ModelPreferences", "MODERN_PROTOCOL_VERSIONS", "MultiSelectEnumSchema", "Notification", "NotificationParams",
+    "NumberSchema", "OLDEST_SUPPORTED_VERSION", "PaginatedRequest", "PaginatedRequestParams", "PaginatedResult",
+    "PARSE_ERROR", "ParseError", "PingRequest", "PrimitiveSchemaDefinition", "ProgressNotification",
+    "ProgressNotificationParams", "ProgressToken", "Prompt", "PromptArgument", "PromptListChangedNotification",
+    "PromptMessage", "PromptReference", "PromptsCapability", "PROTOCOL_VERSION_META_KEY", "ReadResourceRequest",
+    "ReadResourceRequestParams", "ReadResourceResult", "ReadResourceResultResponse", "ReadResourceResultResponseResult",
+    "RelatedTaskMetadata", "Request", "REQUEST_TIMEOUT", "RequestId", "RequestParams", "RequestParamsMeta", "Resource",
+    "RESOURCE_NOT_FOUND", "ResourceContents", "ResourceLink", "ResourceListChangedNotification", "ResourceReference",
+    "ResourceRequestParams", "ResourcesCapability", "ResourceTemplate", "ResourceTemplateReference",
+    "ResourceUpdatedNotification", "ResourceUpdatedNotificationParams", "Result", "ResultMetaObject", "ResultType",
+    "Role", "Root", "RootsCapability", "RootsListChangedNotification", "SamplingCapability", "SamplingContent",
+    "SamplingContextCapability", "SamplingMessage", "SamplingMessageContentBlock", "SamplingToolsCapability",
+    "SERVER_INFO_META_KEY", "server_notification_adapter", "server_request_adapter", "server_result_adapter",
+    "ServerCapabilities", "ServerNotification", "ServerNotificationType", "ServerRequest", "ServerRequestType",
+    "ServerResult", "ServerResultType", "ServerTasksCapability", "ServerTasksRequestsCapability", "SetLevelRequest",
     "SetLevelRequestParams", "SingleSelectEnumSchema", "StopReason", "StringSchema", "SubscribeRequest",
     "SubscribeRequestParams", "SubscriptionFilter", "SubscriptionsAcknowledgedNotification",
     "SubscriptionsAcknowledgedNotificationParams", "SubscriptionsListenRequest", "SubscriptionsListenRequestParams",
-    "SubscriptionsListenResult", "SubscriptionsListenResultMetaObject", "SubscriptionsListenResultResponse", "Task",
-    "TASK_FORBIDDEN", "TASK_OPTIONAL", "TASK_REQUIRED", "TASK_STATUS_CANCELLED", "TASK_STATUS_COMPLETED",
-    "TASK_STATUS_FAILED", "TASK_STATUS_INPUT_REQUIRED", "TASK_STATUS_WORKING", "TaskAugmentedRequestParams",
-    "TaskExecutionMode", "TaskMetadata", "TasksCallCapability", "TasksCancelCapability",
+    "SubscriptionsListenResult", "SubscriptionsListenResultMetaObject", "SubscriptionsListenResultResponse",
+    "SUPPORTED_PROTOCOL_VERSIONS", "Task", "TASK_FORBIDDEN", "TASK_OPTIONAL", "TASK_REQUIRED", "TASK_STATUS_CANCELLED",
+    "TASK_STATUS_COMPLETED", "TASK_STATUS_FAILED", "TASK_STATUS_INPUT_REQUIRED", "TASK_STATUS_WORKING",
+    "TaskAugmentedRequestParams", "TaskExecutionMode", "TaskMetadata", "TasksCallCapability", "TasksCancelCapability",
     "TasksCreateElicitationCapability", "TasksCreateMessageCapability", "TasksElicitationCapability",
     "TasksListCapability", "TasksSamplingCapability", "TaskStatus", "TaskStatusNotification",
     "TaskStatusNotificationParams", "TasksToolsCapability", "TextContent", "TextResourceContents",

@@ -27,7 +27,19 @@ from tests.paths import SCHEMA
 mcp_types = pytest.importorskip("mcp_types", reason="the official package is not in this environment")
 
 LISTED = json.loads((Path(__file__).parent / "official_names.json").read_text(encoding="utf-8"))
-NAMES = {"mcp.types 1.30": LISTED["mcp_1"], "mcp_types 2.3": mcp_types.__all__, "projects": [*LISTED["imported"]]}
+SUBMODULES = {name: import_module(f"mcp_types.{name}") for name in ("jsonrpc", "methods", "version")}
+NAMES = {
+    "mcp.types 1.30": LISTED["mcp_1"],
+    "mcp_types 2.3": mcp_types.__all__,
+    **{f"mcp_types.{name} 2.3": module.__all__ for name, module in SUBMODULES.items()},
+    "projects": [*LISTED["imported"]],
+}
+CONSTANTS = {
+    name: getattr(module, name)
+    for module in (mcp_types, SUBMODULES["version"])
+    for name in module.__all__
+    if name.isupper()
+}
 RENAMED = json.loads((SCHEMA / "compat.json").read_text(encoding="utf-8"))["renamed"]
 
 
@@ -45,9 +57,9 @@ def test_the_tables_of_names_are_true() -> None:
     assert ALIASES.keys() <= set(compat.__all__)
 
 
-@each("name", sorted(name for name in mcp_types.__all__ if name.isupper()))
+@each("name", sorted(CONSTANTS))
 def test_constants_have_the_official_values(name: str) -> None:
-    assert getattr(compat, name) == getattr(mcp_types, name)
+    assert getattr(compat, name) == CONSTANTS[name]
 
 
 @cache

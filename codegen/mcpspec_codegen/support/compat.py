@@ -7,7 +7,7 @@ values as Pydantic does by default.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Generic, TypeVar, cast
 from urllib.parse import SplitResult, urlsplit
 
@@ -418,9 +418,12 @@ def encode(value: object) -> bytes:
 
     Raises `ValueError` for NaN and infinity, which JSON does not have.
     """
-    return encode_with(value, lambda: to_json(value, by_alias=True, exclude_none=True, inf_nan_mode="constants"))
+    return encode_with(value, _write)
+
+
+_write: Final = partial(to_json, by_alias=True, exclude_none=True, inf_nan_mode="constants")
 
 
 def to_builtins(value: object) -> Any:
     """Convert a value to parsed JSON. Members that are None are left out."""
-    return serialize_with(value, lambda: to_jsonable_python(value, by_alias=True, exclude_none=True))
+    return serialize_with(value, partial(to_jsonable_python, by_alias=True, exclude_none=True))

@@ -412,15 +412,18 @@ class _Compiler:
 
 
 def _group_versions(versions: Sequence[str], interfaces: Sequence[Interface]) -> dict[str, str | tuple[str, ...]]:
-    """Return the constants of the official package that name revisions, oldest revision first."""
+    """Return the constants of the official package that name revisions, oldest revision first.
+
+    There may be no revision with a handshake, or none without: then none is the latest.
+    """
     is_old = [any(method.name == "initialize" for method in interface.methods) for interface in interfaces]
     handshake = tuple(version for version, old in zip(versions, is_old, strict=True) if old)
     modern = tuple(version for version, old in zip(versions, is_old, strict=True) if not old)
+    latest = {"LATEST_HANDSHAKE_VERSION": handshake[-1:], "LATEST_MODERN_VERSION": modern[-1:]}
     return {
+        **{name: version for name, found in latest.items() for version in found},
         "HANDSHAKE_PROTOCOL_VERSIONS": handshake,
         "KNOWN_PROTOCOL_VERSIONS": (*versions,),
-        "LATEST_HANDSHAKE_VERSION": handshake[-1],
-        "LATEST_MODERN_VERSION": modern[-1],
         "LATEST_PROTOCOL_VERSION": versions[-1],
         "MODERN_PROTOCOL_VERSIONS": modern,
         "OLDEST_SUPPORTED_VERSION": versions[0],

@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict
 
 from mcpspec_codegen import errata, render
+from mcpspec_codegen.conversions.gaps import find_conversion_gaps
+from mcpspec_codegen.conversions.modules import conversion_modules
+from mcpspec_codegen.conversions.revision import ConversionFacts, Revision
 from mcpspec_codegen.defaults import Defaults, add_defaults, check_defaults
 from mcpspec_codegen.diff import InterfaceTables, read_interface
 from mcpspec_codegen.errors import SchemaError
@@ -45,6 +48,7 @@ __all__ = [
     "find_gaps",
     "load_base",
     "load_interface",
+    "load_revisions",
     "plain_definitions",
     "plain_schema",
 ]
@@ -78,6 +82,7 @@ def compile_all(folder: Path, only: Sequence[str] = ()) -> dict[str, str]:
     files["mcpspec/schemas.json"] = merge_schemas(
         {source.version: compiler.definitions(source) for source, _ in revisions}
     )
+    files |= conversion_modules(compiler.revisions(revisions), supplement["conversions"])
     if compiler.compat_file.exists():  # not in folders with schemas of others
         files |= compiler.compat(revisions)
     files["mcpspec/features.py"] = render.features_module(facts, supplement["name_params"], supplement["log_levels"])
@@ -111,7 +116,23 @@ def find_gaps(folder: Path) -> list[Gap]:
         texts += [] if source.is_extension else compiler.find_inherited_facts(source, flat)
         texts += compiler.find_assumed_results(source, flat)
         gaps += [Gap(source.version, text) for text in texts]
-    return gaps
+    return gaps + _conversion_gaps(*load_revisions(folder))
+
+
+def _conversion_gaps(revisions: list[Revision], facts: ConversionFacts) -> list[Gap]:
+    return [
+        Gap(modern.version, f"conversion: {text}")
+        for modern in revisions
+        if modern.is_modern
+        for text in find_conversion_gaps(modern, revisions, facts)
+    ]
+
+
+def load_revisions(folder: Path) -> tuple[list[Revision], ConversionFacts]:
+    """Load all revisions as conversions need them, oldest first, and the facts about them."""
+    compiler = _Compiler(folder)
+    documents = [(source, compiler.document(source)) for source in compiler.sources if not source.is_extension]
+    return compiler.revisions(documents), compiler.supplement["conversions"]
 
 
 def load_interface(folder: Path, version: str) -> InterfaceTables:
@@ -225,6 +246,7 @@ class _Supplement(TypedDict):
     generated: dict[str, GeneratedFacts]
     log_levels: list[str]
     name_params: dict[str, str]
+    conversions: ConversionFacts
     protocol_defaults: ProtocolDefaults
     senders: dict[str, dict[str, list[str]]]
 
@@ -318,6 +340,16 @@ class _Compiler:
         """Raise `SchemaError` for a fact in the supplement that no revision confirms."""
         documents = [(flat, self.methods(source, flat)[0]) for source, flat in revisions]
         check_facts(documents, self.supplement["name_params"], self.supplement["log_levels"], self.supplement_file)
+
+    def revisions(self, documents: list[tuple[Source, Schema]]) -> list[Revision]:
+        """Collect the revisions for conversions, oldest first."""
+        return [
+            Revision.of(
+                source.version, source.package, flat, self.methods(source, flat)[0],
+                self.supplement["protocol_defaults"], is_modern=not self.features(source, flat)[0]["has_handshake"],
+            )
+            for source, flat in documents
+        ]  # fmt: skip
 
     def _stating(self, table: _ByRevision, source: Source) -> str:
         """Return the revision whose entry in the supplement holds for a revision: its own, or the newest before it."""

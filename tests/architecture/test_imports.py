@@ -26,7 +26,7 @@ CORE = {
     "dialect": "methods structs",
     "protocol": "backends budgets codec diagnostics framing integers meta notifications nulls observers "
     "option_checks pending repairs text",
-    "revisions": "capabilities features input_requests notifications rules",
+    "revisions": "capabilities conversions features input_requests notifications",
     "server": "attempts batches changes config connection context dispatcher handlers handshake input_requests "
     "lifespan metadata principal run state_token subscriptions",
     "transports": "concurrency files stdio streams",

@@ -11,16 +11,18 @@ import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
-from tests.codegen.helpers import NEWEST, codegen, newest_schema, write_json
+from tests.codegen.helpers import NEWEST, codegen, newest_schema, read_json, write_json
 from tests.paths import ROOT
 
-__all__ = ["CHECKED", "DIALECT", "EDITS", "FEATURES", "LATER", "RULES", "Edit", "build", "edit", "environment_of"]
+__all__ = ["DIALECT", "EDITS", "FEATURES", "LATER", "RULES", "Edit", "Rule", "build", "edit", "environment_of"]
 
 LATER = "2031-05-01"
 
 Json = dict[str, Any]
+Rule: TypeAlias = dict[str, dict[str, str]]
+"""Entries of `conversions` in the supplement, by table."""
 
 
 def _ref(name: str) -> Json:
@@ -110,22 +112,12 @@ DIALECT = tuple(
     Edit(f"dialect/{path.name}", _package(NEWEST), _package(LATER))
     for path in sorted((ROOT / "runtime" / "typedmcp" / "dialect").glob("*.py"))
 )
-RULES = (
-    Edit(
-        "../../generated/mcpspec/support/rules.py",
-        "RENAMED: Final[Mapping[str, str]] = {}",
-        'RENAMED: Final[Mapping[str, str]] = {\n    "Annotations.modified_at": "last_modified",\n'
-        '    "ToolResultContent.call_id": "tool_use_id",\n}',
-    ),
-    Edit(
-        "../../generated/mcpspec/support/rules.py",
-        '    "AudioContent": "[audio,',
-        '    "RecipeContent": "[recipe {0.title}]",\n    "AudioContent": "[audio,',
-    ),
-)
+MEMBERS_RENAMED = {"Annotations.modified_at": "last_modified", "ToolResultContent.call_id": "tool_use_id"}
+CONTENT_REPLACED = {"RecipeContent": "[recipe {0.title}]"}
+RULES = ({"renamed_members": MEMBERS_RENAMED}, {"replaced_content": CONTENT_REPLACED})
+"""What `conversions` in `schema/supplement.json` needs for the later revision."""
 NAMES = Edit("protocol/input_checks.py", "block.tool_use_id for", "block.call_id for")
 """The member of the dialect that hand-written code reads and the later revision renames."""
-CHECKED = Edit("revisions/features.py", f'CHECKED_DIALECT: Final = "{NEWEST}"', f'CHECKED_DIALECT: Final = "{LATER}"')
 FEATURES = (
     Edit("protocol/notifications.py", 'Literal["tools", ', 'Literal["recipes", "tools", '),
     Edit(
@@ -148,22 +140,26 @@ FEATURES = (
     Edit("client/client.py", "        tools: bool = False,\n", "        tools: bool = False, recipes: bool = False,\n"),
     Edit("client/client.py", '{"tools": tools, ', '{"tools": tools, "recipes": recipes, '),
 )  # fmt: skip
-EDITS = (*DIALECT, *RULES, NAMES, CHECKED, *FEATURES)
-"""Everything that moving the dialect to the later revision takes."""
+EDITS = (*DIALECT, NAMES, *FEATURES)
+"""Everything in the runtime that moving the dialect to the later revision takes, beside `RULES`."""
 
 
-def build(folder: Path, edits: Iterable[Edit] = EDITS) -> Path:
-    """Bump the schema to the later revision, and edit a copy of the runtime. Return the folder."""
+def build(folder: Path, edits: Iterable[Edit] = EDITS, rules: Iterable[Rule] = RULES) -> Path:
+    """Bump the schema to the later revision, with rules for older ones, and edit a copy of the runtime."""
     schema = shutil.copytree(ROOT / "schema", folder / "schema")
+    supplement = read_json(schema / "supplement.json")
+    for rule in rules:
+        for table, entries in rule.items():
+            supplement["conversions"][table] |= entries
+    write_json(schema / "supplement.json", supplement)
     upstream = write_json(folder / "schema.json", derived_schema())
     assert codegen(schema, folder / "generated", "bump", LATER, str(upstream)) == 0
     return edit(folder, edits)
 
 
 def edit(folder: Path, edits: Iterable[Edit]) -> Path:
-    """Copy the runtime, and the rules of conversion, into a folder that has types, and edit them there."""
-    runtime, rules = folder / "runtime", "generated/mcpspec/support/rules.py"
-    shutil.copy(ROOT / rules, folder / rules)
+    """Copy the runtime into a folder that has types, and edit it there."""
+    runtime = folder / "runtime"
     shutil.rmtree(runtime, ignore_errors=True)
     shutil.copytree(ROOT / "runtime", runtime, ignore=shutil.ignore_patterns("__pycache__"))
     for change in edits:

@@ -1,52 +1,39 @@
 """Conversion of messages, and of all other values of the protocol, between any two revisions.
 
-The converters are compiled from the types of both revisions, and from the rules in `mcpspec.support.rules`, once for
-each pair of types. A value in which nothing is lost costs one call of its converter. Otherwise the JSON of both values
-is compared, to name the places.
+`make generate` writes the conversions between a modern revision and each older one. Between two legacy revisions a
+value passes through the newest one. A value in which nothing is lost costs one call of its converter. Otherwise the
+JSON of both values is compared, to name the places.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from importlib import import_module
-from typing import Any, Generic, NamedTuple, TypeVar
+from operator import attrgetter
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import UNSET
 
+from mcpspec.features import FEATURES
 from mcpspec.support.converters import (
+    IMPLIED,
     Converter,
-    ConverterCompiler,
     DroppedFields,
-    Rule,
-    declared_members,
-    is_open,
-    is_plain,
-    is_struct,
-    is_union,
-    members_of,
+    load_conversion,
+    open_converter,
 )
 from mcpspec.support.differences import find_differences
 from mcpspec.support.errors import ConversionError, DecodeError
 from mcpspec.support.lazy import load_revision
-from mcpspec.support.rules import (
-    RENAMED,
-    RENAMED_TYPES,
-    RESULT_DEFAULTS,
-    downgrade_elicitation,
-    downgrade_rules,
-    downgrade_sampling,
-    has_content_lists,
-)
-from mcpspec.support.structs import OpenObject, from_builtins, to_builtins
+from mcpspec.support.members import is_open, is_struct, members_of
+from mcpspec.support.objects import spread_union
+from mcpspec.support.structs import OpenObject, constructor, from_builtins, to_builtins
 
 __all__ = ["Converted", "convert_value"]
 
 T = TypeVar("T")
-
-
-_IMPLIED = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
 
 class Converted(NamedTuple, Generic[T]):
@@ -68,8 +55,9 @@ def convert_value(value: Any, to: str, meta: Mapping[str, Any] | None, versions:
     if way is None:
         return Converted(value, [])
     lost: DroppedFields = []
-    made = way.convert(value if way.source is None else _to_exact(value, way), lost)
-    if lost or way.is_checked or meta is not None:
+    exact = value if way.source is None else _to_exact(value, way)
+    made = way.convert(exact, lost=lost)
+    if lost or way.is_checked or meta is not None or way.read_implied(exact) != way.implied:
         made, lost = _check(value, made, meta, way)
     if way.target_types is not None:
         made = way.target_types.from_builtins(to_builtins(made), getattr(way.target_types, way.target.__name__))
@@ -90,6 +78,10 @@ class _Way(NamedTuple):
     """The exact type of the results."""
     target_types: Any
     """The module of the results, or None if they are exact structs."""
+    read_implied: Callable[[Any], Any]
+    """Reads the members that the target lacks, and that clients assume to have certain values."""
+    implied: Any
+    """These values, which are no loss."""
     versions: tuple[str, str]
     """The revisions of values and results."""
 
@@ -107,16 +99,28 @@ def _find_way(kind: type, to: str, versions: Sequence[str]) -> _Way | None:
     is_exact = place.face == "exact.structs"
     source = kind if is_exact else getattr(import_module(f"mcpspec.{place.package}.exact.structs"), kind.__name__)
     found = _target_type(source, target.exact.structs, to)
-    conversion = _conversion(source, found)
+    convert, is_checked = _find_conversion(source, found, place.package, target.__name__.rpartition(".")[2])
+    fields = getattr(source, "__struct_fields__", ())
+    theirs = getattr(found, "__struct_fields__", ())
+    implied = {n: value for n, value in _IMPLIED_MEMBERS.items() if n in fields and n not in theirs}
     return _Way(
-        conversion.convert,
-        conversion.is_partial or place.face.endswith("models"),  # models keep undeclared members
+        convert,
+        is_checked or place.face.endswith("models"),  # models keep undeclared members
         import_module(kind.__module__),
         None if is_exact else source,
         found,
         None if is_exact else import_module(f"{target.__name__}.{place.face}"),
+        attrgetter(*implied) if implied else _read_nothing,
+        tuple(implied.values()) if len(implied) > 1 else next(iter(implied.values()), None),
         (place.version, to),
     )
+
+
+def _read_nothing(_value: Any) -> None:
+    return None
+
+
+_IMPLIED_MEMBERS = {"result_type": "complete", "ttl_ms": 0, "cache_scope": "private"}
 
 
 def _to_exact(value: Any, way: _Way) -> Any:
@@ -141,7 +145,7 @@ def _differences(before: Any, after: Any) -> list[str]:
 def _is_implied(plain: Any, path: str) -> bool:
     """Return whether a member of a result, or of a response with a result, says what every client assumes."""
     result, name = (plain["result"], path.removeprefix("result.")) if path.startswith("result.") else (plain, path)
-    return name in _IMPLIED and bool(result[name] == _IMPLIED[name])
+    return name in IMPLIED and bool(result[name] == IMPLIED[name])
 
 
 def _with_meta(plain: Any, meta: Mapping[str, Any] | None) -> Any:
@@ -177,8 +181,9 @@ class _Place(NamedTuple):
 
 def _target_type(kind: type, types: Any, to: str) -> Any:
     """Return the type that values of a type become. Raises `ConversionError` if the revision has none."""
-    names = [kind.__name__, RENAMED_TYPES.get(kind.__name__)]
-    names += [newer for newer, older in RENAMED_TYPES.items() if older == kind.__name__]
+    renamed: Mapping[str, str] = import_module(f"mcpspec.{_newest_modern()}.conversions").RENAMED
+    names = [kind.__name__, renamed.get(kind.__name__)]
+    names += [newer for newer, older in renamed.items() if older == kind.__name__]
     for name in names:
         found = getattr(types, name, None) if name is not None else None
         if isinstance(found, type) and issubclass(found, msgspec.Struct | OpenObject):
@@ -187,190 +192,98 @@ def _target_type(kind: type, types: Any, to: str) -> Any:
     raise ConversionError("", f"{kind.__name__} does not exist there", source, to)
 
 
-class _Conversion(NamedTuple):
-    convert: Converter
-    is_partial: bool
-    """True if the result may be invalid, or incomplete, so that it has to be checked."""
+def _find_conversion(source: Any, target: Any, package: str, to: str) -> tuple[Converter, bool]:
+    """Return the converter from an exact type to another, and whether its results have to be checked.
+
+    `package` and `to` are the packages of both revisions.
+    """
+    if is_open(source) and is_open(target):
+        return open_converter(source, target), True
+    if not _PARTS.isdisjoint(getattr(source, "__struct_fields__", ())):  # a message
+        return _by_json(source, target, package, to), True
+    newer = max(package, to)
+    if _is_modern(newer):
+        conversion = _load(("Upgrade" if to == newer else "Downgrade"), newer, min(package, to))
+        found = conversion.method_between(source, target)
+        if found is None:
+            return _by_json(source, target, package, to), True
+        return found, source.__name__ in conversion.partial
+    newest = _newest_modern()
+    up, down = _load("Upgrade", newest, package), _load("Downgrade", newest, to)
+    upgrade = up.method(source.__name__)
+    if upgrade is None:
+        return _by_json(source, target, package, to), True
+
+    def convert(value: Any, lost: DroppedFields) -> Any:
+        made = upgrade(value, lost=lost)
+        found = down.method_between(made.__class__, target) or _keep
+        return found(made, lost=lost)
+
+    return convert, True
 
 
 @cache
-def _conversion(source: Any, target: Any) -> _Conversion:
-    compiler = _AnyPairCompiler(import_module(source.__module__), import_module(target.__module__))
-    convert = compiler.between(source, target)
-    return _Conversion(convert or _keep, compiler.is_partial or convert is None)
+def _load(direction: str, modern: str, older: str) -> Any:
+    """Return the conversion between the exact types of two revisions."""
+    kind = load_conversion(direction, modern, older)
+    if direction == "Upgrade":
+        return kind(import_module(f"mcpspec.{modern}.exact.structs"), is_exact=True)
+    types = import_module(f"mcpspec.{older}.exact.structs")
+    return kind(types, is_exact=True, copies=load_conversion("Upgrade", modern, modern)(types, is_exact=True))
 
 
-def _keep(value: Any, _dropped: DroppedFields) -> Any:
-    return value
+def _newest_modern() -> str:
+    return max(package for package in map(_package, FEATURES) if _is_modern(package))
 
 
-class _AnyPairCompiler(ConverterCompiler):
-    """Compiles the converters from one revision's exact types to those of any other.
-
-    What may make a result invalid is noted in `is_partial`, and found when the result is checked.
-    """
-
-    def __init__(self, source: Any, target: Any) -> None:
-        older_names = {f"{key.partition('.')[0]}.{older}": key.partition(".")[2] for key, older in RENAMED.items()}
-        rules = downgrade_rules(target, UNSET) | dict(_input_rules(target))
-        rules = {key: rule for key, rule in rules.items() if _has_member(source, key)}
-        rules |= dict(_result_rules(source, target)) | dict(_schema_rules(rules, target))
-        super().__init__(rules, renamed={**RENAMED, **older_names}, reuse=False)
-        self.is_partial: bool = False
-
-    def handle_missing_member(self, name: str, target: Any) -> str | None:  # noqa: ARG002
-        self.is_partial = True
-        return "UNSET"
-
-    def _compile(self, source: Any, target: Any) -> Converter | None:
-        is_scalar = not any(each is Any or is_union(each) or not is_plain(each) for each in (source, target))
-        if is_scalar and source != target:
-            return partial(_convert_scalar, target)
-        if is_struct(source) != is_struct(target) and not is_union(source) and not is_union(target):
-            self.is_partial = True  # a struct drops what it does not declare
-        return super()._compile(source, target)
-
-    def _mapping(self, source: Any, target: Any) -> Converter | None:
-        # Open objects are checked when they are converted, and name what they cannot express.
-        if is_open(source):
-            theirs = declared_members(target) if is_open(target) else {}
-            lost = [wire for wire in declared_members(source) if wire not in theirs and not _is_schema(source)]
-            implied = {wire: _IMPLIED[wire] for wire, (_, required) in theirs.items() if required and wire in _IMPLIED}
-            return _open_converter(lost, implied, source, target)
-        self.is_partial = self.is_partial or not is_open(target)
-        return super()._mapping(source, target)
-
-    def _struct(self, source: Any, target: Any, given: str | None = None) -> Converter:
-        mine, theirs = members_of(source), members_of(target)
-        if any(mine[name].optional and not member.optional for name, member in theirs.items() if name in mine):
-            self.is_partial = True
-        convert = super()._struct(source, target, given)
-        implied = {
-            n: value
-            for n, value in RESULT_DEFAULTS.items()
-            if n in mine and n not in theirs and source.__constants__.get(n) != value  # equal constants are not dropped
-        }
-        return partial(_without_implied, convert, source.__name__, implied) if implied else convert
+def _is_modern(package: str) -> bool:
+    """Return whether a revision has conversions to all older ones. The draft is newer than all."""
+    known = {_package(version): features for version, features in FEATURES.items()}
+    return package not in known or known[package].is_modern
 
 
-def _without_implied(
-    convert: Converter, name: str, implied: Mapping[str, Any], value: Any, dropped: DroppedFields
-) -> Any:
-    """Convert a result, of which the members that say what every client assumes are not lost."""
-    own: DroppedFields = []
-    made = convert(value, own)
-    dropped += [
-        each for each in own if not any(each == f"{name}.{n}" and getattr(value, n) == v for n, v in implied.items())
-    ]
-    return made
+def _package(version: str) -> str:
+    return "v" + version.replace("-", "_")
 
 
-def _convert_scalar(target: Any, value: Any, dropped: DroppedFields) -> Any:
-    """Return a value of a type that may not have it. Then the result is checked, and the place reported."""
-    try:
-        msgspec.convert(value, target)
-    except msgspec.ValidationError:
-        dropped.append(str(target))
-    return value
+def _by_json(source: Any, target: Any, package: str, to: str) -> Converter:
+    """Return a converter through plain JSON, for types without a conversion of their own."""
+    if not is_struct(target):
+        return lambda value, lost: to_builtins(value)  # noqa: ARG005  # it is checked
+    implied = {m.wire: IMPLIED[m.wire] for m in members_of(target).values() if not m.optional and m.wire in IMPLIED}
+    if _PARTS.isdisjoint(getattr(source, "__struct_fields__", ())):
+        return lambda value, lost: {**implied, **to_builtins(value)}  # noqa: ARG005
+    return _message_converter(target, package, to)
 
 
-def _open_converter(lost: Sequence[str], implied: Mapping[str, Any], source: Any, target: Any) -> Converter:
-    """Return a converter that copies an open object, without the members that only its own revision declares."""
-    make: Callable[[Any], Any] = target.__decoder__() if is_open(target) else dict[str, Any]
-    is_json = _is_schema(source) and not lost  # other objects may hold values of their revision
+_PARTS: Final = frozenset({"params", "result"})
 
-    def convert(value: Any, dropped: DroppedFields) -> Any:
-        plain: dict[str, Any] = value if is_json else {**implied, **to_builtins(value)}
-        for wire in lost:
-            if wire in plain:
-                del plain[wire]
-                dropped.append(wire)
-        try:
-            return make(plain)
-        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            dropped.append(str(error))
-            return plain
+
+def _message_converter(target: Any, package: str, to: str) -> Converter:
+    """Return the converter of messages, whose parameters or result are converted as values of their own."""
+    make = constructor(target)
+    hints = {name: member.hint for name, member in members_of(target).items()}
+    ways: dict[type, Converter] = {}
+
+    def convert(value: Any, lost: DroppedFields) -> Any:
+        members = {name: getattr(value, name, UNSET) for name in hints}
+        for name in _PARTS & members.keys():
+            part = members[name]
+            kind = part.__class__
+            if is_struct(kind):
+                if kind not in ways:
+                    ways[kind] = _part_converter(kind, hints[name], package, to)
+                members[name] = ways[kind](part, lost=lost)
+        return make(**members)
 
     return convert
 
 
-def _result_rules(source: Any, target: Any) -> Iterator[tuple[str, Rule]]:
-    """Yield the rules for the members that only newer results require."""
-    for name in target.__all__:
-        kind: Any = getattr(target, name)
-        older: Any = getattr(source, name, object)
-        if is_struct(kind) and is_struct(older):
-            for member in RESULT_DEFAULTS.keys() & ({*kind.__struct_fields__} - {*older.__struct_fields__}):
-                yield f"{name}.{member}", partial(_return, RESULT_DEFAULTS[member])
+def _part_converter(kind: type, hint: Any, package: str, to: str) -> Converter:
+    known = [option for option in spread_union(hint) if is_struct(option)]
+    same = [option for option in known if option.__name__ == kind.__name__] or known
+    return _find_conversion(kind, same[0], package, to)[0] if len(same) == 1 else _keep
 
 
-def _is_schema(kind: type) -> bool:
-    """Return whether a type is of JSON Schemas, which keep all members, even those that a revision does not declare."""
-    return kind.__name__ in ("ToolInputSchema", "ToolOutputSchema")
-
-
-def _schema_rules(rules: Mapping[str, Rule], target: Any) -> Iterator[tuple[str, Rule]]:
-    """Yield the rules for the schemas of tools, whose values become values of the target's types."""
-    for name, member in members_of(target.Tool).items():
-        rule = rules.get(f"Tool.{name}")
-        if rule is not None and is_open(member.hint):
-            yield f"Tool.{name}", partial(_apply_rule, rule, _open_converter((), {}, member.hint, member.hint))
-
-
-def _apply_rule(rule: Rule, convert: Converter, tool: Any, dropped: DroppedFields) -> Any:
-    schema = rule(tool, dropped)
-    return schema if schema is UNSET else convert(schema, dropped)
-
-
-def _has_member(types: Any, key: str) -> bool:
-    """Return whether structs have a member, such as `Tool.input_schema`, or a type if only that is named."""
-    name, _, member = key.partition(".")
-    kind: Any = getattr(types, name, None)
-    return kind is not None and is_struct(kind) and member in ("", *kind.__struct_fields__)
-
-
-def _return(value: Any, _source: Any, _dropped: DroppedFields) -> Any:
+def _keep(value: Any, lost: DroppedFields) -> Any:  # noqa: ARG001  # nothing is lost
     return value
-
-
-def _input_rules(target: Any) -> Iterator[tuple[str, Rule]]:
-    """Yield the rules for requests for input, which older revisions allow less in."""
-    if not hasattr(target, "ElicitRequestFormParams") and hasattr(target, "ElicitRequestParams"):
-        yield "ElicitRequestFormParams", partial(_convert_form, target)
-        yield (
-            "ElicitRequestFormParams.requested_schema",
-            lambda form, dropped: _convert_form(target, form, dropped).requested_schema,
-        )
-    if not has_content_lists(target):
-        yield "CreateMessageRequestParams.messages", partial(_split_messages, target)
-        yield "CreateMessageResult.content", partial(_take_first_content, target)
-
-
-def _convert_form(older: Any, form: Any, dropped: DroppedFields) -> Any:
-    plain = to_builtins(form)
-    fields = downgrade_elicitation(plain, older, dropped)
-    fields = {key: value for key, value in fields.items() if key != "mode"}
-    return _rebuild(plain, fields, older.ElicitRequestParams, dropped)
-
-
-def _split_messages(older: Any, params: Any, dropped: DroppedFields) -> Any:
-    plain = {"messages": to_builtins(params.messages)}
-    messages = downgrade_sampling(plain, older, dropped)["messages"]
-    return _rebuild(plain["messages"], messages, list[older.SamplingMessage], dropped)
-
-
-def _take_first_content(older: Any, result: Any, dropped: DroppedFields) -> Any:
-    plain = to_builtins(result.content)
-    messages = downgrade_sampling({"messages": [{"content": plain}]}, older, dropped)["messages"]
-    hint = members_of(older.CreateMessageResult)["content"].hint
-    if messages:
-        return _rebuild(plain, messages[0]["content"], hint, dropped)
-    dropped.append("CreateMessageResult.content")
-    return UNSET
-
-
-def _rebuild(before: Any, plain: Any, hint: Any, dropped: DroppedFields) -> Any:
-    """Make a value of an older revision from the JSON that a rule has rewritten, and report what the JSON lost."""
-    made = from_builtins(plain, hint)
-    dropped += find_differences(before, to_builtins(made), "")
-    return made

@@ -38,8 +38,8 @@ from typedmcp.errors import (
 from typedmcp.protocol.meta import CAPABILITIES, CLIENT_INFO, LOG_LEVEL, SERVER_INFO, VERSION
 from typedmcp.protocol.nulls import remove_nulls
 from typedmcp.revisions.capabilities import extensions_of, upgrade_capabilities
+from typedmcp.revisions.conversions import upgrader
 from typedmcp.revisions.features import FEATURES, MODERN_ERROR_CODES, methods_of, structs_of
-from typedmcp.revisions.results import result_upgrader
 
 __all__ = ["ClientIdentity", "is_modern_error", "negotiate", "supported_versions"]
 
@@ -277,8 +277,7 @@ def _describe_modern(raw: Raw, revision: str) -> ServerDescription | None:
     kind = structs_of(revision).DiscoverResult
     try:
         result: Any = decode(bytes(raw), kind)
-        convert = result_upgrader(revision).between(kind, D.DiscoverResult)
-        described: D.DiscoverResult = result if convert is None else convert(result, [])
+        described: D.DiscoverResult = upgrader(revision).of_class[kind](result, lost=[])
     except ValueError:
         return None
     info = (described.meta or {}).get(SERVER_INFO)

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, get_args, get_origin
 import msgspec
 from msgspec import UnsetType
 
-from mcpspec.support.converters import is_open, is_struct, members_of
+from mcpspec.support.members import is_open, is_struct, members_of
 from mcpspec.support.objects import spread_union
 from mcpspec.support.structs import dec_hook, declared_struct
 

@@ -18,8 +18,8 @@ from mcpspec.support.structs import to_builtins
 from typedmcp import dialect
 from typedmcp.errors import UsageError
 from typedmcp.protocol.meta import CAPABILITIES, VERSION
+from typedmcp.revisions.conversions import downgrader
 from typedmcp.revisions.features import DIALECT, methods_of
-from typedmcp.revisions.rules import downgrader
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -157,4 +157,4 @@ def _downgrade(method: str, revision: str) -> Callable[[Any, Any], Any]:
     target: Any = record.exact.params
     if not (isinstance(target, type) and issubclass(target, msgspec.Struct)):
         return lambda _params, meta: None if meta is UNSET else {"_meta": meta}
-    return downgrader(revision).with_meta(source, target)
+    return downgrader(revision).method_between(source, target) or with_meta(source)

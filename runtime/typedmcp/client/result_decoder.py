@@ -26,19 +26,15 @@ from msgspec import Raw, UnsetType
 
 from mcpspec.support.converters import Converter, DroppedFields
 from mcpspec.support.objects import Member, Shape, UnionOptions, is_array, is_object, spread_union, strip_absent
-from mcpspec.support.rules import RESULT_DEFAULTS
 from mcpspec.support.structs import OpenObject, dec_hook, decode
 from typedmcp import dialect
 from typedmcp.client.open_members import member_checks
 from typedmcp.errors import DecodeError, ProtocolError, UsageError
 from typedmcp.limits import DEFAULT_LIMITS
 from typedmcp.protocol.backends import to_struct
+from typedmcp.revisions.conversions import convert_with, exact_upgrader, upgrader
 from typedmcp.revisions.features import DIALECT, methods_of
-from typedmcp.revisions.results import (
-    build_open_object,
-    exact_result_upgrader,
-    result_upgrader,
-)
+from typedmcp.revisions.results import RESULT_DEFAULTS, build_open_object
 
 __all__ = ["MAX_PROBLEMS", "ResultDecoder", "ResultProblem", "result_decoder"]
 
@@ -115,7 +111,7 @@ def result_decoder(method: str, revision: str, extended: tuple[tuple[str, Any], 
 def _compile(slow_decoder: _SlowDecoder, revision: str) -> ResultDecoder:
     exact = slow_decoder.complete[0]
     plain = getattr(dialect.structs, exact.__name__)
-    complete = _TypedPlace(exact, plain, result_upgrader(revision).between(exact, plain))
+    complete = _TypedPlace(exact, plain, upgrader(revision).method(exact.__name__))
     decode_straight = _compile_straight(exact, plain, complete) if revision == DIALECT else complete.decode_valid
 
     def decode_result(
@@ -183,7 +179,7 @@ class _TypedPlace:
             if self._convert is None:
                 return value
             dropped: DroppedFields = []
-            value = self._convert(value, dropped)
+            value = self._convert(value, lost=dropped)
         except _FAILURES:
             return _INVALID
         return _INVALID if dropped else value
@@ -214,13 +210,13 @@ class _SlowDecoder:
         self._extended = extended
         self._input_required = input_required
         self._has_result_type = "result_type" in _members(complete[0])
-        self._compiler = exact_result_upgrader(revision)
+        self._conversion = exact_upgrader(revision)
         self._places: dict[tuple[Any, Any], _TypedPlace] = {}
 
     def place(self, source: Any, target: Any) -> _TypedPlace:
         key = (source, target)
         if key not in self._places:
-            self._places[key] = _TypedPlace(source, target, self._compiler.between(source, target))
+            self._places[key] = _TypedPlace(source, target, convert_with(self._conversion, source, target))
         return self._places[key]
 
     def decode(self, raw: bytes | Raw, problems: list[ResultProblem], limit: int) -> Any:

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from typedmcp.dialect import handlers, models, models_handlers, models_methods
 
 __all__ = [
+    "PACKAGE",
     "SPOKEN",
+    "conversions",
     "exact",
     "handlers",
     "methods",
@@ -31,6 +33,9 @@ __all__ = [
 ]
 
 exact = _revision.exact.structs
+conversions = import_module(f"{_revision.__name__}.conversions")
+PACKAGE: Final = _revision.__name__.rpartition(".")[2]
+"""The name of the revision's package in `mcpspec`."""
 
 
 def _spoken() -> Iterator[Features]:

@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from typedmcp import dialect
-from typedmcp.revisions.rules import upgrader
+from typedmcp.revisions.conversions import upgrader
+from typedmcp.revisions.features import DIALECT
 
 __all__ = ["models", "models_methods", "to_model", "to_plain", "to_struct"]
 
@@ -42,8 +43,12 @@ def to_struct(value: Any) -> Any:
         return dialect.structs.from_builtins(to_plain(value), getattr(dialect.structs, kind.__name__))
     if kind.__module__ != dialect.exact.__name__:
         return value
-    convert = upgrader().between(kind, getattr(dialect.structs, kind.__name__))
-    return value if convert is None else convert(value, [])
+    convert = upgrader(DIALECT).method(kind.__name__)
+    if convert is None:
+        return dialect.structs.from_builtins(
+            dialect.structs.to_builtins(value), getattr(dialect.structs, kind.__name__)
+        )
+    return convert(value, lost=[])
 
 
 def to_model(value: Any) -> Any:

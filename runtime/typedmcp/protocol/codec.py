@@ -29,8 +29,8 @@ from typedmcp.protocol.backends import models, models_methods, to_struct
 from typedmcp.protocol.framing import RequestId
 from typedmcp.protocol.nulls import remove_nulls
 from typedmcp.protocol.repairs import FindRepair, repair_finder
+from typedmcp.revisions.conversions import downgrader, upgrader
 from typedmcp.revisions.features import DIALECT, methods_of, structs_of
-from typedmcp.revisions.rules import downgrader, upgrader
 
 __all__ = [
     "Backend",
@@ -159,11 +159,11 @@ class MethodCodec:
 def _reject_unrepaired(find_repair: FindRepair, convert: Converter | None) -> Converter:
     """Wrap a converter, so that a result that needs a repair leaves the fast path."""
 
-    def check(result: Any, dropped: DroppedFields) -> Any:
-        repair = find_repair(result)
+    def check(value: Any, lost: DroppedFields) -> Any:
+        repair = find_repair(value)
         if repair is not None:
             raise UsageError(repair.text)
-        return result if convert is None else convert(result, dropped)
+        return value if convert is None else convert(value, lost)
 
     return check
 
@@ -345,8 +345,8 @@ def _is_struct(kind: Any) -> bool:
 class _StructMethodCodec(MethodCodec):
     def _compile_upgrade(self) -> Callable[[Any, Any], Any]:
         known = self._table.METHODS.get(self.method) or _own_record(self.method, self._revision, "methods")
+        source: Any = self._record.params
         target: Any = known.params
-        source = _params_type(self._record)
         if target is NoneType:
             return lambda params, _meta: params
         if not _is_struct(target):  # an open object, of a method that the dialect does not have
@@ -354,22 +354,19 @@ class _StructMethodCodec(MethodCodec):
         has_meta = self.is_request and "meta" in target.__struct_fields__
         if not _is_struct(source):  # an open object, of which the dialect has the `_meta` alone
             return lambda _params, meta: target(meta=meta) if has_meta else target()
+        make = _copy(target) if source is target else self._find_upgrade(source, target)
         if not has_meta:
-            return self._compile_notification_upgrade(source, target)
-        make = upgrader().with_meta(source, target)
+            return _upgrade_notification(make)
         if self._record.params_required:
             return make
         return lambda params, meta: target(meta=meta) if params is None else make(params, meta)
 
-    def _compile_notification_upgrade(self, source: Any, target: Any) -> Callable[[Any, Any], Any]:
-        """Compile the converter of a notification, whose `_meta` describes no client."""
-        make = upgrader().with_meta(source, target)
-
-        def convert(params: Any, _meta: Any) -> Any:
-            own = getattr(params, "meta", UNSET)
-            return make(params, None if own is UNSET else dict(X.decode(bytes(own), X.NotificationMetaObject)))
-
-        return convert
+    def _find_upgrade(self, source: Any, target: Any) -> Callable[[Any, Any], Any]:
+        """Return the conversion `(params, meta) -> params`. Methods of legacy revisions alone are converted as JSON."""
+        found = None
+        if self.method in self._table.METHODS:
+            found = upgrader(self._revision, import_module(target.__module__)).method_between(source, target)
+        return found or (lambda params, meta: from_builtins({**_without_meta(params), "_meta": meta}, target))
 
     def _compile_downgrade(self, kind: type) -> Converter | None:
         # An exact type, which handlers may return, too, is encoded as it is.
@@ -378,9 +375,47 @@ class _StructMethodCodec(MethodCodec):
         exact = getattr(structs_of(self._revision), expected.__name__, None)
         if self._revision == DIALECT or exact is None or not _results(self._record, self._table):
             return None
-        return downgrader(self._revision, absent=UNSET if is_exact else None).between(
-            kind if is_exact else expected, exact
-        )
+        convert: Converter | None = downgrader(self._revision, is_exact=is_exact).method(expected.__name__)
+        base = None if is_exact else getattr(D, expected.__name__, None)
+        return convert if base in (None, expected) else _report_more(expected, base, convert)
+
+
+def _copy(kind: Any) -> Callable[[Any, Any], Any]:
+    """Return a function `(params, meta) -> params` for parameters whose members are of the right types already."""
+    names = [name for name in kind.__struct_fields__ if name != "meta"]
+    has_meta = "meta" in kind.__struct_fields__
+
+    def copy(params: Any, meta: Any) -> Any:
+        members = {name: getattr(params, name) for name in names}
+        return kind(**members, meta=meta) if has_meta else kind(**members)
+
+    return copy
+
+
+def _upgrade_notification(make: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return the conversion of a notification, whose `_meta` describes no client."""
+
+    def convert(params: Any, _meta: Any) -> Any:
+        own = getattr(params, "meta", UNSET)
+        return make(params, None if own is UNSET else dict(X.decode(bytes(own), X.NotificationMetaObject)))
+
+    return convert
+
+
+def _without_meta(params: Any) -> dict[str, Any]:
+    plain: dict[str, Any] = {} if params is None else msgspec.to_builtins(params, builtin_types=(Raw,))
+    return {name: value for name, value in plain.items() if name != "_meta"}
+
+
+def _report_more(kind: Any, base: Any, convert: Converter | None) -> Converter:
+    """Return a converter that also reports the members that a type has beyond that of the dialect."""
+    own = [name for name in kind.__struct_fields__ if name not in base.__struct_fields__]
+
+    def convert_and_report(value: Any, lost: DroppedFields) -> Any:
+        lost += [f"{kind.__name__}.{name}" for name in own if getattr(value, name) is not None]
+        return value if convert is None else convert(value, lost)
+
+    return convert_and_report
 
 
 # On Pydantic
@@ -463,9 +498,9 @@ class _ModelMethodCodec(MethodCodec):
         source = getattr(D, expected.__name__, None)
         if self._revision == DIALECT or source is None or not _results(self._record, self._table):
             dump = models().to_builtins
-            return lambda result, _lost: result if is_object(result) else dump(result)
-        convert = downgrader(self._revision).between(source, getattr(structs_of(self._revision), expected.__name__))
-        return lambda result, dropped: to_struct(result) if convert is None else convert(to_struct(result), dropped)
+            return lambda value, lost: value if is_object(value) else dump(value)  # noqa: ARG005
+        convert: Converter | None = downgrader(self._revision).method(source.__name__)
+        return lambda value, lost: to_struct(value) if convert is None else convert(to_struct(value), lost)
 
 
 class _EncodedStructMethodCodec(_StructMethodCodec):

@@ -15,15 +15,12 @@ from mcpspec.features import Features
 from typedmcp import dialect
 
 __all__ = [
-    "CHECKED_DIALECT", "DEFAULT_HTTP_REVISION", "DIALECT", "FEATURES", "LEGACY", "MODERN", "MODERN_ERROR_CODES",
+    "DEFAULT_HTTP_REVISION", "DIALECT", "FEATURES", "LEGACY", "MODERN", "MODERN_ERROR_CODES",
     "SUPPORTED", "Features", "is_modern", "methods_of", "structs_of",
 ]  # fmt: skip
 
 DIALECT: Final[str] = dialect.methods.PROTOCOL_VERSION
 """The revision that handlers and clients are written in."""
-
-CHECKED_DIALECT: Final = "2026-07-28"
-"""The dialect for which the rules are known to be complete. For any other one, they are checked at import."""
 
 FEATURES: Final = dialect.SPOKEN
 """The features of each supported revision, oldest first."""

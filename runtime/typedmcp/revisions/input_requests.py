@@ -20,8 +20,8 @@ from mcpspec.support.objects import is_array
 from mcpspec.support.rules import downgrade_elicitation, downgrade_sampling, has_content_lists
 from mcpspec.support.structs import decode, from_builtins, to_builtins
 from typedmcp import dialect
+from typedmcp.revisions.conversions import downgrade, downgrader, upgrader
 from typedmcp.revisions.features import methods_of, structs_of
-from typedmcp.revisions.rules import downgrade, downgrader, upgrader
 
 __all__ = [
     "REQUEST_DOWNGRADES", "downgrade_request", "downgrade_result", "is_compiled", "upgrade_request", "upgrade_result",
@@ -38,7 +38,7 @@ def downgrade_request(method: str, params: Any, revision: str, dropped: DroppedF
     Raises `DecodeError` if the revision cannot express them.
     """
     if is_compiled(method, revision):
-        params = downgrade(params, methods_of(revision).METHODS[method].exact.params, revision, dropped)
+        params = downgrade(params, revision, dropped)
     plain = to_builtins(params)
     adapted = (
         REQUEST_DOWNGRADES[method](plain, structs_of(revision), dropped) if method in REQUEST_DOWNGRADES else plain
@@ -64,15 +64,15 @@ def upgrade_request(method: str, params: bytes, revision: str) -> Any:
     known = dialect.methods.INPUT_REQUESTS[method]
     exact: Any = {} if record.params is NoneType else decode(params, record.params)
     if isinstance(exact, msgspec.Struct):
-        exact = _upgrade(exact, record.params, known.params)
+        exact = _upgrade(exact, known.params, revision)
     plain: Json = to_builtins(exact)
     kept = {key: value for key, value in plain.items() if key not in ("_meta", "task", "elicitationId")}
     return from_builtins({"method": method, "params": kept}, known.message)
 
 
-def _upgrade(value: Any, source: Any, target: Any) -> Any:
-    convert = upgrader().between(source, target)
-    return value if convert is None else convert(value, [])
+def _upgrade(value: Any, target: Any, revision: str) -> Any:
+    convert = upgrader(revision).method_between(type(value), target)
+    return value if convert is None else convert(value, lost=[])
 
 
 REQUEST_DOWNGRADES: Final[Mapping[str, Callable[[Json, Any, DroppedFields], Json]]] = {
@@ -89,7 +89,7 @@ def upgrade_result(method: str, value: Any, revision: str) -> Any:
     """Convert the result of a legacy client, as plain JSON, to the dialect. Raises `DecodeError` if it is invalid."""
     result: Any = dialect.methods.INPUT_REQUESTS[method].result
     exact = getattr(structs_of(revision), result.__name__)
-    return from_builtins(to_builtins(_upgrade(from_builtins(value, exact), exact, result)), result)
+    return from_builtins(to_builtins(_upgrade(from_builtins(value, exact), result, revision)), result)
 
 
 def downgrade_result(method: str, result: Any, revision: str) -> Any:
@@ -99,8 +99,8 @@ def downgrade_result(method: str, result: Any, revision: str) -> Any:
     """
     record = methods_of(revision).SERVER_REQUESTS[method].exact
     known: Any = dialect.methods.INPUT_REQUESTS[method].result
-    convert = downgrader(revision).between(known, getattr(structs_of(revision), known.__name__))
-    kept: Json = to_builtins(result if convert is None else convert(result, []))
+    convert = downgrader(revision).method(known.__name__)
+    kept: Json = to_builtins(result if convert is None else convert(result, lost=[]))
     if method == "sampling/createMessage" and not has_content_lists(structs_of(revision)):
         content = kept["content"]  # a message has one content there
         if is_array(content):

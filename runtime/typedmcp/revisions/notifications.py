@@ -7,14 +7,14 @@ from typing import Any
 
 from mcpspec.support.converters import Converter, DroppedFields
 from typedmcp import dialect
+from typedmcp.revisions.conversions import downgrader
 from typedmcp.revisions.features import DIALECT, methods_of
-from typedmcp.revisions.rules import downgrader
 
 __all__ = ["downgrade_notification"]
 
 
 def _drop(method: str) -> Converter:
-    return lambda _params, dropped: dropped.append(method)
+    return lambda value, lost: lost.append(method)  # noqa: ARG005  # the value has no place
 
 
 @cache
@@ -24,7 +24,8 @@ def _converter(method: str, revision: str) -> Converter | None:
         return None
     if target is None:
         return _drop(method)
-    return downgrader(revision).between(dialect.methods.METHODS[method].params, target.exact.params)
+    found: Converter | None = downgrader(revision).method_between(dialect.methods.METHODS[method].params, target.params)
+    return found
 
 
 def downgrade_notification(method: str, params: Any, revision: str, dropped: DroppedFields) -> Any:
@@ -33,4 +34,4 @@ def downgrade_notification(method: str, params: Any, revision: str, dropped: Dro
     Append to `dropped` what the revision lacks.
     """
     convert = None if revision == DIALECT else _converter(method, revision)
-    return params if convert is None else convert(params, dropped)
+    return params if convert is None else convert(params, lost=dropped)

@@ -64,7 +64,6 @@ from typedmcp.protocol.pending import PendingRequests
 from typedmcp.protocol.repairs import Repair
 from typedmcp.revisions.features import DIALECT, FEATURES, Features
 from typedmcp.revisions.notifications import downgrade_notification
-from typedmcp.revisions.rules import DECIDED
 from typedmcp.server.attempts import remove_unknown_answers
 from typedmcp.server.batches import BatchResponse
 from typedmcp.server.config import ServerConfig
@@ -791,8 +790,9 @@ class Dispatcher:
     def _call_fallback(self, ctx: Context) -> StartedCall:
         """Call the handler's `fallback`, which gets the parameters in plain JSON."""
         if "fallback" not in self._functions:
-            reason = f": {DECIDED[ctx.method]}" if ctx.method in DECIDED else ""
-            self._respond_remote_error(ctx, RemoteError(METHOD_NOT_FOUND, f"method not found: {ctx.method}{reason}"))
+            reason = dialect.conversions.DECIDED.get(ctx.method)
+            text = f"method not found: {ctx.method}" + (f": {reason}" if reason else "")
+            self._respond_remote_error(ctx, RemoteError(METHOD_NOT_FOUND, text))
             return None
         ctx.method_codec = fallback_codec(ctx.method, is_request=ctx.method_codec.is_request)
         ctx.params = _decode_plain_params(ctx.raw).params

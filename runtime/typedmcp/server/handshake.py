@@ -14,8 +14,8 @@ from typedmcp.errors import INVALID_REQUEST, RemoteError, UnsupportedVersionErro
 from typedmcp.protocol.framing import Frame
 from typedmcp.protocol.meta import CAPABILITIES, CLIENT_INFO, VERSION
 from typedmcp.revisions.capabilities import extensions_of, upgrade_capabilities
+from typedmcp.revisions.conversions import downgrade
 from typedmcp.revisions.features import methods_of, structs_of
-from typedmcp.revisions.rules import downgrade
 from typedmcp.server.config import ServerConfig
 from typedmcp.server.metadata import RequestMetadata
 
@@ -90,8 +90,8 @@ class Handshake:
         exact, config = structs_of(revision), self._config
         result = exact.InitializeResult(
             protocol_version=revision,
-            capabilities=downgrade(config.capabilities, exact.ServerCapabilities, revision, dropped),
-            server_info=downgrade(config.info, exact.Implementation, revision, dropped),
+            capabilities=downgrade(config.capabilities, revision, dropped),
+            server_info=downgrade(config.info, revision, dropped),
         )
         if config.instructions is not None:
             result.instructions = config.instructions

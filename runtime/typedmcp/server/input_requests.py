@@ -38,9 +38,8 @@ from typedmcp.protocol.framing import Frame, RequestId
 from typedmcp.protocol.observers import ServerObserver
 from typedmcp.protocol.pending import Call, PendingRequests
 from typedmcp.revisions.capabilities import has_sampling_context, known_capabilities, missing_capabilities
-from typedmcp.revisions.features import structs_of
+from typedmcp.revisions.conversions import downgrade
 from typedmcp.revisions.input_requests import downgrade_request, upgrade_result
-from typedmcp.revisions.rules import downgrade
 from typedmcp.server.attempts import Attempt, AttemptState
 from typedmcp.server.config import ServerConfig
 from typedmcp.server.context import Context
@@ -191,7 +190,7 @@ class InputRequests:
             request_state=config.state_signer.sign(content, _binding(ctx), time.time()),
             meta={**config.result_meta, **(result.meta or {})},
         )
-        return downgrade(signed, structs_of(ctx.revision).InputRequiredResult, ctx.revision, [])
+        return downgrade(signed, ctx.revision, [])
 
     def _too_many_rounds(self, changed: Iterable[str] = ()) -> RemoteError:
         text = f"no result after {self._backend.config.limits.input_rounds} rounds of input requests"

@@ -20,8 +20,8 @@ from typedmcp import dialect
 from typedmcp.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, InvalidParamsError, RemoteError
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.meta import RELATED_TASK, SERVER_INFO
+from typedmcp.revisions.conversions import downgrade
 from typedmcp.revisions.features import FEATURES, structs_of
-from typedmcp.revisions.rules import downgrade
 from typedmcp.server.config import ServerConfig, TaskSupport
 from typedmcp.server.context import Context
 from typedmcp.server.extension_setup import HandleWithin
@@ -218,7 +218,7 @@ def _payload(record: TaskRecord, ctx: Context) -> dict[str, Any]:
         raise RemoteError(INTERNAL_ERROR, "the task was cancelled, and has no result")
     dropped: DroppedFields = []
     result = D.from_builtins(record.content, D.CallToolResult)
-    exact = downgrade(result, structs_of(ctx.revision).CallToolResult, ctx.revision, dropped)
+    exact = downgrade(result, ctx.revision, dropped)
     _report_dropped(ctx, dropped)
     plain: dict[str, Any] = to_builtins(exact)
     meta = {name: value for name, value in plain.get("_meta", {}).items() if name != SERVER_INFO}

@@ -1,0 +1,128 @@
+"""A revision as conversions see it: object types by name, their members, and which values fit where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypedDict
+
+from mcpspec_codegen.everyday import ProtocolDefaults, simplify
+from mcpspec_codegen.methods import MethodDefinition
+from mcpspec_codegen.nodes import Schema, ref_name, type_names
+
+__all__ = ["ConversionFacts", "RecordMember", "Revision", "describe", "fits", "members_of_record", "without_facts"]
+
+
+class ConversionFacts(TypedDict):
+    """Facts about conversion that do not follow from the types of two revisions."""
+
+    renamed_types: dict[str, str]
+    """Types, with their names in older revisions."""
+    renamed_members: dict[str, str]
+    """Members, as `Type.member` in Python names, with their names in older revisions."""
+    replaced_content: dict[str, str]
+    """Types of content that older revisions lack, with the text that replaces the content there."""
+    decided: dict[str, str]
+    """Methods, members and types of older revisions that need no conversion, with the reason."""
+
+
+@dataclass(frozen=True)
+class Revision:
+    """A revision as far as conversions need it."""
+
+    version: str
+    package: str
+    definitions: dict[str, Schema]
+    methods: Mapping[str, MethodDefinition]
+    is_modern: bool
+    everyday: dict[str, Schema] = field(repr=False)
+    """The definitions of the everyday types."""
+
+    @classmethod
+    def of(
+        cls, version: str, package: str, document: Schema, methods: list[MethodDefinition], defaults: ProtocolDefaults,
+        *, is_modern: bool,
+    ) -> Revision:  # fmt: skip
+        """Collect a revision from its normalised document."""
+        everyday = simplify(document, defaults)["$defs"]
+        return cls(version, package, document["$defs"], {m.name: m for m in methods}, is_modern, everyday)
+
+    def resolve(self, node: Schema) -> Schema:
+        """Follow the references to aliases, up to an object type or a node without a reference."""
+        while (name := self.name_of(node)) is not None and self.definitions[name]["x"]["kind"] in ("alias", "union"):
+            node = self.definitions[name]
+        return node
+
+    def name_of(self, node: Schema) -> str | None:
+        """Return the definition that a node refers to, if it is a reference."""
+        return ref_name(node["$ref"]) if "$ref" in node else None
+
+    def is_kind(self, name: str | None, *kinds: str) -> bool:
+        """Return whether a definition is of one of these kinds."""
+        return name is not None and name in self.definitions and self.definitions[name]["x"]["kind"] in kinds
+
+    def object_name(self, node: Schema) -> str | None:
+        """Return the name of the object type that a node is, after aliases, if it is one."""
+        name = self.name_of(self.resolve(node))
+        return name if self.is_kind(name, "record", "open") else None
+
+    def options(self, node: Schema) -> list[Schema]:
+        """Return the members of a union, those of unions in it included; any other node alone."""
+        node = self.resolve(node)
+        if "anyOf" not in node:
+            return [node]
+        return [option for member in node["anyOf"] for option in self.options(member)]
+
+
+class RecordMember(NamedTuple):
+    """A member of a record."""
+
+    name: str
+    node: Schema
+    is_required: bool
+    constant: Any
+    """The value that it always has, or None."""
+    default: Any
+    """The value that constructors fill in, or that absence stands for; None if neither is known."""
+
+
+def members_of_record(revision: Revision, name: str, *, everyday: bool = False) -> dict[str, RecordMember]:
+    """Return the members of a record that constructors take, by their Python names."""
+    node = (revision.everyday if everyday else revision.definitions)[name]
+    extra = node["x"]
+    known = {**extra.get("defaults", {}), **extra.get("absent", {})}
+    tag = extra["tag"][0] if "tag" in extra else None
+    return {
+        extra["names"][wire]: RecordMember(
+            extra["names"][wire],
+            child,
+            wire in node.get("required", ()),
+            extra["constants"].get(wire),
+            known.get(wire),
+        )
+        for wire, child in node["properties"].items()
+        if wire != tag
+    }
+
+
+def without_facts(node: Schema) -> Schema:
+    return {key: value for key, value in node.items() if key != "x"}
+
+
+def fits(source: Schema, target: Schema) -> bool:
+    """Return whether every value of a node without objects is one of another node."""
+    mine, theirs = without_facts(source), without_facts(target)
+    if theirs in ({}, mine):
+        return True
+    allowed = mine.get("enum", [mine["const"]] if "const" in mine else None)
+    known = theirs.pop("enum", [theirs.pop("const")] if "const" in theirs else None)
+    if known is not None:
+        return allowed is not None and all(value in known for value in allowed)
+    kinds, other_kinds = {*type_names(mine)}, {*type_names(theirs)}
+    other_kinds |= {"integer"} if "number" in other_kinds else set()
+    rest = {key: value for key, value in theirs.items() if key != "type"}
+    return kinds <= other_kinds and all(mine.get(key) == value or value == {} for key, value in rest.items())
+
+
+def describe(node: Schema) -> str:
+    return " or ".join(map(str, node.get("enum", type_names(node)))) or "any value"

@@ -1,0 +1,151 @@
+"""The conversions between revisions that the compiler writes: what they do, what they lose, and what lacks a rule."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mcpspec_codegen.conversions.gaps import find_conversion_gaps, find_unused_decisions
+from mcpspec_codegen.conversions.modules import conversion_modules
+from mcpspec_codegen.conversions.pair import Pair
+from mcpspec_codegen.conversions.revision import ConversionFacts, Revision
+from mcpspec_codegen.pipeline import load_revisions
+from tests.cases import each
+from tests.codegen.helpers import NEWEST, PREVIOUS, SCHEMA, Schema, codegen, newest_schema, schema_folder, write_json
+
+LATER = "2031-05-01"
+
+
+def test_nothing_lacks_a_decision_and_every_decision_is_needed() -> None:
+    revisions, facts = load_revisions(SCHEMA)
+    modern = [revision for revision in revisions if revision.is_modern]
+    assert [find_conversion_gaps(revision, revisions, facts) for revision in modern] == [[] for _ in modern]
+    assert find_unused_decisions(revisions, facts) == []
+
+
+def test_the_difference_that_a_bump_makes_shows_what_older_peers_lose(tmp_path: Path) -> None:
+    def with_flavour(defs: Schema) -> None:
+        defs["Tool"]["properties"]["flavour"] = {"type": "string"}
+
+    schema, output = schema_folder(tmp_path / "schema"), tmp_path / "output"
+    upstream = write_json(tmp_path / "upstream.json", newest_schema(with_flavour))
+    assert codegen(schema, output, "bump", LATER, str(upstream)) == 0
+    text = (output / "mcpspec" / "v2031_05_01" / "conversions" / "v2026_07_28.py").read_text(encoding="utf-8")
+    downgrade = text.partition("class Downgrade")[2]
+    assert '        if value.flavour is not self.absent:\n            lost.append("Tool.flavour")\n' in downgrade
+    assert "flavour" not in text.partition("class Downgrade")[0]
+
+
+def test_a_class_has_only_the_methods_that_differ_from_those_of_the_next_newer_revision() -> None:
+    revisions, facts = load_revisions(SCHEMA)
+    files = conversion_modules(revisions, facts)
+    seen: dict[str, dict[str, str]] = {"Upgrade": {}, "Downgrade": {}}
+    repeated: list[str] = []
+    for path, text in files.items():
+        for part in text.split("\n\nclass ")[1:]:
+            kind = part.partition("(")[0]
+            for method in part.split("\n    def ")[1:]:
+                name, _, body = method.partition("(")
+                if seen[kind].get(name) == body.rstrip():
+                    repeated.append(f"{path}: {kind}.{name}")
+                seen[kind][name] = body.rstrip()
+    assert repeated == []
+
+
+# Kinds of differences
+
+STRING: Schema = {"type": "string"}
+
+
+def _record(name: str, *required: str, **members: Schema) -> dict[str, Schema]:
+    facts = {"kind": "record", "names": {member: member for member in members}, "constants": {}}
+    return {name: {"type": "object", "properties": members, "required": [*required], "x": facts}}
+
+
+def _content(*names: str) -> Schema:
+    return {"type": "array", "items": {"anyOf": [{"$ref": f"#/$defs/{name}"} for name in names]}}
+
+
+TEXT, PICTURE = _record("Text", "text", text=STRING), _record("Picture", "data", data=STRING)
+KINDS: dict[str, tuple[dict[str, Schema], dict[str, Schema], dict[str, str]]] = {
+    "a member that the older revision requires": (
+        _record("Thing"),
+        _record("Thing", "a", a=STRING),
+        {"Thing.a": "required, but without a source"},
+    ),
+    "a member that the older revision alone has": (
+        _record("Thing"),
+        _record("Thing", a=STRING),
+        {"Thing.a": "has no such member"},
+    ),
+    "a member that the newer revision alone has": (_record("Thing", a=STRING), _record("Thing"), {}),
+    "a member that the newer revision makes optional": (
+        _record("Thing", a=STRING),
+        _record("Thing", "a", a=STRING),
+        {"Thing.a": "optional in"},
+    ),
+    "a member that the newer revision requires": (_record("Thing", "a", a=STRING), _record("Thing", a=STRING), {}),
+    "a member of another type": (
+        _record("Thing", "a", a=STRING),
+        _record("Thing", "a", a={"type": "integer"}),
+        {"Thing.a": "string in"},
+    ),
+    "a member with more values": (
+        _record("Thing", "a", a={"enum": ["x", "y"]}),
+        _record("Thing", "a", a={"enum": ["x"]}),
+        {"Thing.a": "x or y in"},
+    ),
+    "a member with fewer values": (
+        _record("Thing", "a", a={"enum": ["x"]}),
+        _record("Thing", "a", a={"enum": ["x", "y"]}),
+        {},
+    ),
+    "a type that the newer revision alone has": (
+        {**_record("Thing", "a", a=_content("Text", "Picture")), **TEXT, **PICTURE},
+        {**_record("Thing", "a", a=_content("Text")), **TEXT},
+        {"Picture": "no such type in"},
+    ),
+    "the same": (_record("Thing", "a", a=STRING), _record("Thing", "a", a=STRING), {}),
+}
+"""Definitions of a newer and of an older revision, with what the conversion to the older one lacks."""
+
+
+@each("kind", KINDS)
+def test_a_difference_that_needs_a_rule_is_a_gap(kind: str) -> None:
+    newer, older, expected = KINDS[kind]
+    found = _pair(newer, older).gaps
+    assert found.keys() == expected.keys()
+    assert all(text in found[name] for name, text in expected.items()), found
+
+
+def _pair(newer: dict[str, Schema], older: dict[str, Schema], *, is_upgrade: bool = False, **facts: Any) -> Pair:
+    """Return the conversion of `Thing` and of what it refers to."""
+    both = [
+        Revision(version, f"v{version}", definitions, {}, is_modern=True, everyday=definitions)
+        for version, definitions in ((NEWEST, newer), (PREVIOUS, older))
+    ]
+    source, target = both[::-1] if is_upgrade else both
+    none: ConversionFacts = {"renamed_types": {}, "renamed_members": {}, "replaced_content": {}, "decided": {}}
+    known: ConversionFacts = {**none, **facts}  # type: ignore[typeddict-item]
+    pair = Pair(source, target, known, is_upgrade=is_upgrade, roots=["Thing"])
+    assert pair.methods is not None
+    return pair
+
+
+OLD, NEW = _record("Thing", "old", old=STRING), _record("Thing", "new", new=STRING)
+
+
+@each("is_upgrade, expected", [(False, "old=value.new"), (True, "new=value.old")], ids=["downgrade", "upgrade"])
+def test_a_renamed_member_closes_a_gap(is_upgrade: bool, expected: str) -> None:
+    assert _pair(NEW, OLD, is_upgrade=is_upgrade).gaps.keys() >= {"Thing.old"}
+    pair = _pair(NEW, OLD, is_upgrade=is_upgrade, renamed_members={"Thing.new": "old"})
+    assert pair.gaps == {}
+    assert expected in pair.methods["Thing"]
+    assert "lost.append" not in pair.methods["Thing"]
+
+
+def test_content_that_has_a_replacement_is_no_gap() -> None:
+    newer, older, _ = KINDS["a type that the newer revision alone has"]
+    pair = _pair(newer, older, replaced_content={"Picture": "[picture]"})
+    assert pair.gaps == {}
+    assert "rules.replace_by_text(self.types.TextContent, '[picture]', value, lost)" in pair.methods["Picture"]

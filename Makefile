@@ -15,12 +15,13 @@ BENCH := $(VENV)-bench/.project
 DOCS := $(VENV)-docs/.dependencies
 
 LOWEST := $(VENV)-lowest
+SATELLITES := $(wildcard runtime/typedmcp-*)
 # The option takes the lowest versions of direct requirements: those of editable projects, and not those of wheels.
 INSTALL_LOWEST = $(UV) pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct -e codegen --group test
 EXTRAS := auth,cli,http,jsonschema,keyring,otel,pydantic,redis,uvloop
 
 RUNTIME_TESTS := tests/jsonschema tests/server/store tests/client/test_client.py \
-	tests/client/test_output_validation.py tests/client/http tests/auth tests/telemetry tests/cli/test_calls.py tests/cli/test_help.py
+	tests/client/test_output_validation.py tests/client/http tests/auth tests/typedmcp_otel tests/cli/test_calls.py tests/cli/test_help.py
 
 # Fail unless the variables that a target requires are set.
 needs = $(foreach name,$(1),$(if $($(name)),,$(error $@ needs $(name)=…; see `make help`)))
@@ -42,7 +43,7 @@ test-lowest: $(PROJECT) ## Test the types, and the runtime in part, with the low
 	@$(UV) venv --quiet --clear --python $(RUN) $(LOWEST)
 	@$(INSTALL_LOWEST) -e 'codegen[migrate]' -e 'generated[pydantic]'
 	$(LOWEST)/bin/python -m pytest -n auto -m "not long" tests/generated $(ARGS)
-	@$(INSTALL_LOWEST) -e generated -e '.[$(EXTRAS)]'
+	@$(INSTALL_LOWEST) -e generated -e '.[$(EXTRAS)]' $(addprefix -e ,$(SATELLITES))
 	$(LOWEST)/bin/python -m pytest -n auto -m "not long" $(RUNTIME_TESTS) $(ARGS)
 
 test-all: $(PROJECT) ## Run the long tests as well: fuzzing, load, type checkers, pairs of other implementations
@@ -80,7 +81,7 @@ schema-check: $(PROJECT) ## Prove that schema/ is upstream's files without prose
 	@$(call needs,FROM)
 	$(RUN) -m mcpspec_codegen schema-check $(FROM)
 
-dist: complete dist-check ## Build the three distributions for a release, which needs `make complete`
+dist: complete dist-check ## Build the distributions for a release, which needs `make complete`
 
 dist-check: $(PROJECT) ## Build wheels and sdists into dist/, and try the wheels with the lowest and the newest dependencies (ENDS=newest)
 	$(RUN) -m tools.dist $(UV) $(ENDS)
@@ -143,8 +144,8 @@ $(PROJECT): $(DEPS)
 	@test -d generated/mcpspec || $(RUN) -m mcpspec_codegen generate
 	@$(SYNC) && touch $@
 
-$(DEPS): pyproject.toml codegen/pyproject.toml uv.lock | $(filter .tools/bin/uv,$(UV))
-	@$(SYNC) --no-install-project --no-install-package mcpspec && touch $@
+$(DEPS): pyproject.toml codegen/pyproject.toml $(addsuffix /pyproject.toml,$(SATELLITES)) uv.lock | $(filter .tools/bin/uv,$(UV))
+	@$(SYNC) --no-install-workspace --no-install-package mcpspec && touch $@
 
 # The contenders have an environment of their own, with the same versions of shared packages.
 $(BENCH): $(PROJECT)

@@ -18,7 +18,10 @@ from statistics import median, quantiles
 from typing import TypeAlias
 
 FOLDERS = ("runtime", "codegen", "bench", "tools")
-CORE = ("dialect", "errors.py", "limits.py", "protocol", "revisions", "server/*.py", "transports")
+CORE = (
+    "dialect", "errors.py", "limits.py", "nesting.py", "observers.py", "protocol", "revisions", "server/*.py",
+    "transports",
+)  # fmt: skip
 RELATIVE_CLAUSES = {
     "Who", "What", "Whether", "How", "Where", "Which", "Something", "Somebody", "Nobody", "Whoever",
 }  # fmt: skip

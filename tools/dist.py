@@ -1,11 +1,11 @@
-"""Build the three distributions into `dist/`, and try each in empty environments.
+"""Build the distributions into `dist/`, and try each in empty environments.
 
 Usage: `python -m tools.dist UV [lowest|newest …]`. It checks that
 
 - each archive has exactly the files that it should have, and an sdist builds the same wheel, byte for byte;
-- the three have one version, and `typedmcp` needs exactly this version of `mcpspec`;
+- all have one version, and each needs exactly this version of the others;
 - the wheels work with the lowest and with the newest versions of their dependencies, or with those that are named;
-- `mcpspec` brings msgspec alone, and `pyright --verifytypes` is at 100 %.
+- `mcpspec` brings msgspec alone, `typedmcp` no satellite, and `pyright --verifytypes` is at 100 %.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.message import Message
 from email.parser import Parser
 from functools import cached_property
@@ -45,7 +45,7 @@ ENDS: tuple[End, ...] = ("lowest", "newest")
 
 @dataclass(frozen=True)
 class Distribution:
-    """One of the three distributions."""
+    """One of the distributions."""
 
     name: str
     project: Path
@@ -87,7 +87,12 @@ class Distribution:
 MCPSPEC = Distribution("mcpspec", ROOT / "generated", ROOT / "generated" / "mcpspec")
 CODEGEN = Distribution("mcpspec-codegen", ROOT / "codegen", ROOT / "codegen" / "mcpspec_codegen")
 TYPEDMCP = Distribution("typedmcp", ROOT, ROOT / "runtime" / "typedmcp", frozenset({"CHANGELOG.md", "SECURITY.md"}))
-DISTRIBUTIONS = {one.name: one for one in (MCPSPEC, CODEGEN, TYPEDMCP)}
+SATELLITES = [
+    Distribution(folder.name, folder, folder / folder.name.replace("-", "_"))
+    for folder in sorted((ROOT / "runtime").glob("typedmcp-*"))
+]
+"""The distributions that build on `typedmcp`, each in a folder of its name."""
+DISTRIBUTIONS = {one.name: one for one in (MCPSPEC, CODEGEN, TYPEDMCP, *SATELLITES)}
 
 
 def run(*command: str | Path, cwd: Path | None = None) -> str:
@@ -151,10 +156,12 @@ def check_same_names(found: set[str], expected: set[str], archive: Path) -> None
 
 
 def check_versions() -> None:
-    """Check that the three have one version, and that the runtime needs the types of this version."""
+    """Check that all have one version, and that the runtime and the satellites need the others in this version."""
     (version,) = {distribution.version for distribution in DISTRIBUTIONS.values()}
-    (types,) = (one for one in TYPEDMCP.requirements([""]) if one.name == MCPSPEC.name)
-    assert str(types.specifier) == f"=={version}", types
+    for distribution in (TYPEDMCP, *SATELLITES):
+        ours = [one for one in distribution.requirements(["", *distribution.extras]) if one.name in DISTRIBUTIONS]
+        assert ours, distribution.name
+        assert {str(one.specifier) for one in ours} <= {f"=={version}", ""}, ours
     print("all have the version", version)
 
 
@@ -282,6 +289,21 @@ def try_runtime(environment: TrialEnvironment) -> None:
         environment.verify_types("typedmcp")
 
 
+def try_satellites(environment: TrialEnvironment) -> None:
+    """Try each satellite with what it needs alone, and with nothing of the others."""
+    for satellite in SATELLITES:
+        alone = replace(environment, folder=environment.folder / satellite.name)
+        alone.create()
+        alone.install(TYPEDMCP, [])
+        alone.run("missing_satellite.py", satellite.package.name)
+        alone.install(satellite, [])
+        ours = {name for name in alone.installed() if name in DISTRIBUTIONS}
+        assert ours == {MCPSPEC.name, TYPEDMCP.name, satellite.name}, ours
+        alone.run(f"{satellite.package.name}_alone.py")
+        if environment.end == "newest":
+            alone.verify_types(satellite.package.name)
+
+
 def check_missing_extra(command: Path) -> None:
     """Check that the command without its extra says how to install it."""
     done = subprocess.run([command, "--version"], capture_output=True, text=True, check=False)  # noqa: S603
@@ -297,7 +319,7 @@ def main(uv: str, *ends: str) -> None:
         check_versions()
         trials = [
             pool.submit(attempt, TrialEnvironment(uv, scratch / f"{trial.__name__}-{end}", end), trial)
-            for trial in (try_types, try_compiler, try_runtime)
+            for trial in (try_types, try_compiler, try_runtime, try_satellites)
             for end in ENDS
             if end in (ends or ENDS)
         ]

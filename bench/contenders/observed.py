@@ -8,7 +8,7 @@ def telemetry_options():
     kind = next((each.partition("=")[2] for each in sys.argv if each.startswith("--telemetry=")), None)
     if kind is None:
         return {}
-    from typedmcp.telemetry import Telemetry
+    from typedmcp_otel import Telemetry
 
     if kind == "api":
         return {"telemetry": Telemetry()}

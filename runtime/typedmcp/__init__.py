@@ -136,12 +136,20 @@ _MEANT = {
 }
 """Hints for names that do not exist, by the name."""
 
+_SATELLITES = dict.fromkeys(("Telemetry", "instrument", "uninstrument"), ("otel", "typedmcp_otel"))
+"""Names that distributions of their own have, with the extra that installs one, and its package."""
+
 
 def __getattr__(name: str) -> object:
     """Import a public name when it is first used."""
     if name in ("sync", "types"):
         return import_module(f"typedmcp.{name}")
     module = _MODULE_OF.get(name)
+    if name in _SATELLITES:
+        from typedmcp.errors import moved
+
+        extra, package = _SATELLITES[name]  # an `AttributeError` would lose its text in `from typedmcp import …`
+        raise ImportError(moved(f"{__name__}.{name}", extra, f"from {package} import {name}"))
     if module is None:
         meant = _MEANT.get(name) or _find_type(name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{f'; {meant}' if meant else ''}")

@@ -43,11 +43,13 @@ from typedmcp.dialect import SPOKEN
 from typedmcp.nesting import decode_json
 
 __all__ = [
+    "INTERNAL_ERROR", "INVALID_PARAMS", "INVALID_REQUEST", "METHOD_NOT_FOUND", "PARSE_ERROR",
     "AuthorizationRequiredError", "CallLostError", "ConnectionLostError", "DecodeError", "Error",
     "HeaderMismatchError", "HttpStatusError", "InputUnavailableError", "InsufficientScopeError",
     "InvalidParamsError", "MethodNotFoundError", "MissingCapabilityError", "ProtocolError", "RemoteError",
     "RequestTimeoutError", "ResourceNotFoundError", "ServerBusyError", "SignInError", "TaskCancelledError",
-    "ToolError", "UnsupportedVersionError", "UsageError", "is_reserved_code", "missing_extra",
+    "ToolError", "UnsupportedVersionError", "UsageError", "is_reserved_code", "missing_extra", "moved",
+    "to_remote_error",
 ]  # fmt: skip
 
 _CODES: Final = {name: code for features in SPOKEN.values() for name, code in features.error_codes.items()}
@@ -124,6 +126,21 @@ def missing_extra(what: str, extra: str) -> str:
         f"{what} needs the extra {extra}: pip install 'typedmcp[{extra}]', "
         f"or in a checkout, pip install ./generated '.[{extra}]'"
     )
+
+
+def moved(name: str, extra: str, use: str) -> str:
+    """Return the text of an error for a name of a satellite: `extra` installs it, and `use` is the code for it."""
+    return (
+        f"{name} is in the distribution typedmcp-{extra}: pip install 'typedmcp[{extra}]', "
+        f"or in a checkout, pip install ./runtime/typedmcp-{extra}; then {use}"
+    )
+
+
+def to_remote_error(error: BaseException, method: str) -> RemoteError:
+    """Return the error response for a callback that failed. Only typedmcp's own exceptions are disclosed."""
+    if isinstance(error, RemoteError):
+        return error
+    return RemoteError(INTERNAL_ERROR, str(error) if isinstance(error, Error) else f"the client failed in {method}")
 
 
 def _one_line(text: str) -> str:

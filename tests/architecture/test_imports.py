@@ -14,7 +14,7 @@ from tests.cases import each
 from tests.paths import ROOT
 
 
-@each("package", ["mcpspec_codegen", "typedmcp"])
+@each("package", ["mcpspec_codegen", "typedmcp", "typedmcp_otel"])
 def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
     """Imports inside functions and for type checkers count."""
     graph = grimp.build_graph(package, exclude_type_checking_imports=False, cache_dir=None)
@@ -22,9 +22,9 @@ def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
 
 
 CORE = {
-    "": "dialect errors limits nesting protocol revisions server transports",
+    "": "dialect errors limits nesting observers protocol revisions server transports",
     "dialect": "methods structs",
-    "protocol": "backends budgets codec diagnostics framing integers meta notifications nulls observers "
+    "protocol": "backends budgets codec diagnostics framing integers meta notifications nulls "
     "option_checks pending repairs text",
     "revisions": "capabilities conversions features input_requests notifications",
     "server": "attempts batches changes config connection context dispatcher handlers handshake input_requests "

@@ -76,11 +76,13 @@ def test_no_docstring_begins_with_a_relative_clause() -> None:
     assert clauses == []
 
 
-ROOT_MODULES = {"__init__", "__main__", "errors", "limits", "nesting", "sync", "types"}
+ROOT_MODULES = {"__init__", "__main__", "building", "errors", "limits", "nesting", "observers", "sync", "types"}
+MOVED = {"telemetry"}
+"""Modules that say where their names are."""
 
 
 def test_only_few_modules_stand_at_the_root_of_the_runtime() -> None:
-    assert {path.stem for path in (ROOT / "runtime" / "typedmcp").glob("*.py")} == ROOT_MODULES
+    assert {path.stem for path in (ROOT / "runtime" / "typedmcp").glob("*.py")} == ROOT_MODULES | MOVED
 
 
 @each("room", ["app", "cli", "client", "jsonschema", "protocol", "revisions", "server", "transports"])

@@ -15,7 +15,7 @@ import typedmcp
 from tests.interop.install import INTEROP
 from tests.listening import listening
 from tests.paths import ROOT
-from tests.telemetry.exported import Exported, trace_id
+from tests.typedmcp_otel.exported import Exported, trace_id
 
 pytestmark = pytest.mark.long
 

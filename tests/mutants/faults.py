@@ -11,6 +11,7 @@ import msgspec
 ROOT = Path(__file__).resolve().parents[2]
 _LIST = Path(__file__).with_name("faults.toml")
 _RUNTIME = "runtime/typedmcp/"
+_SATELLITES = "runtime/typedmcp-"
 CODEGEN = "codegen/"
 _COPIED = ("codegen/mcpspec_codegen/support/", "codegen/mcpspec_codegen/compat/")
 """The folders whose modules the compiler copies as they are."""
@@ -30,9 +31,14 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def room(self) -> str:
-        """The folder of the code, such as `server/http` or `codegen`; the module itself at the root of the runtime."""
+        """The folder of the code, such as `server/http` or `codegen`; the module itself at the root of the runtime.
+
+        For a satellite it is the name of its package.
+        """
         if self.file.startswith(CODEGEN):
             return "codegen"
+        if not self.file.startswith(_RUNTIME):
+            return PurePosixPath(self.file).parts[2]
         inner = PurePosixPath(self.file.removeprefix(_RUNTIME))
         return str(inner.parent) if inner.parent.parts else inner.stem
 
@@ -50,7 +56,8 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def module(self) -> str:
         """The name of the module that has the fault."""
-        return self.file.partition("/")[2].removesuffix(".py").replace("/", ".")
+        is_satellite = self.file.startswith(_SATELLITES)
+        return self.file.split("/", 2 if is_satellite else 1)[-1].removesuffix(".py").replace("/", ".")
 
     def change(self, text: str) -> str:
         """Return the text of the file with the fault."""

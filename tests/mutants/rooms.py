@@ -9,6 +9,7 @@ _FOLDERS = {
     "codegen/mcpspec_codegen/compat": "generated/compat",
     "codegen/mcpspec_codegen/support": "generated",
     "codegen/mcpspec_codegen": "codegen",
+    "runtime/typedmcp-otel/typedmcp_otel": "typedmcp_otel",
     "runtime/typedmcp/tasks": "server/tasks",
     "runtime/typedmcp/testing": "replay",
     "runtime/typedmcp": "",
@@ -23,7 +24,7 @@ _RELATED = {
     "client": ("client/http", "client/llm", "gateway", "test_sync.py"),
     "client/http": ("client", "auth", "gateway"),
     "codegen": ("generated",),
-    "gateway": ("client", "telemetry"),
+    "gateway": ("client", "typedmcp_otel"),
     "generated": ("codegen",),
     "jsonschema": ("app", "client", "server"),
     "protocol": ("server", "client", "recording"),
@@ -35,9 +36,9 @@ _RELATED = {
     "server/http": ("server", "app", "client/http"),
     "server/store": ("server/http", "server/tasks"),
     "server/tasks": ("client", "gateway"),
-    "telemetry": ("gateway",),
     "transports": ("client", "server", "auth"),
     "typed_clients": ("cli",),
+    "typedmcp_otel": ("gateway",),
     "": ("server", "client", "app"),
 }
 """The folders and files to try next, by the folder of tests. Those below a folder are related to it as well."""

@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
 import typedmcp
-import typedmcp.telemetry
+import typedmcp_otel
 
 
 def serve(transport: str) -> None:
@@ -51,7 +51,7 @@ def main() -> None:
     provider = TracerProvider(resource=Resource({"service.name": role}))
     provider.add_span_processor(SimpleSpanProcessor(OTLPSpanExporter(f"{collector}/v1/traces")))
     trace.set_tracer_provider(provider)
-    typedmcp.telemetry.instrument()
+    typedmcp_otel.instrument()
     if role == "server":
         serve(*(arguments or ["stdio"]))
     elif role == "gateway":

@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
 
 import typedmcp
-from typedmcp.telemetry import Telemetry
+from typedmcp_otel import Telemetry
 
 server = typedmcp.Server("traced")
 

@@ -20,18 +20,16 @@ from mcpspec.support.structs import from_builtins, to_builtins
 from typedmcp import dialect
 from typedmcp.client.roots import to_root
 from typedmcp.errors import (
-    INTERNAL_ERROR,
     DecodeError,
-    Error,
     InvalidParamsError,
     MethodNotFoundError,
     RemoteError,
     UsageError,
     to_invalid_params,
 )
+from typedmcp.observers import Instrumentation, MessageInfo
 from typedmcp.protocol.form_answers import find_answer_fault
 from typedmcp.protocol.input_checks import find_request_fault
-from typedmcp.protocol.observers import Instrumentation
 from typedmcp.revisions.capabilities import client_capabilities, missing_capabilities
 from typedmcp.revisions.features import methods_of, structs_of
 from typedmcp.revisions.input_requests import downgrade_result, upgrade_request
@@ -40,7 +38,7 @@ from typedmcp.transports.concurrency import is_awaitable
 if TYPE_CHECKING:
     from typedmcp.client.extensions import ClientExtension
 
-__all__ = ["Callbacks", "Elicit", "ElicitUrl", "Roots", "Sample", "to_remote_error", "with_defaults"]
+__all__ = ["Callbacks", "Elicit", "ElicitUrl", "Roots", "Sample", "with_defaults"]
 
 D = dialect.structs
 
@@ -159,7 +157,8 @@ class Callbacks:
         """Return the result for one input request of a modern server that is not refused, in the dialect."""
         if self.telemetry is None:
             return await self._answer(request)
-        return await self.telemetry.observe_answer(request.method, None, revision, partial(self._answer, request))
+        message = MessageInfo(request.method, None, None, is_known=True)
+        return await self.telemetry.observe_answer(message, revision, partial(self._answer, request))
 
     async def _answer(self, request: Any) -> Any:
         callback = self._callback_for(request)
@@ -181,7 +180,10 @@ class Callbacks:
         if self.telemetry is None:
             return await self._answer_legacy(method, params, revision)
         answer = partial(self._answer_legacy, method, params, revision)
-        return await self.telemetry.observe_answer(method, params, revision, answer)
+        from typedmcp.protocol.observation import is_known_method, read_meta  # loaded where it is used
+
+        message = MessageInfo(method, None, read_meta(params), is_known_method(method, revision))
+        return await self.telemetry.observe_answer(message, revision, answer)
 
     async def _answer_legacy(self, method: str, params: bytes, revision: str) -> Any:
         if method == "ping":
@@ -245,10 +247,3 @@ def _as_elicit_result(params: D.ElicitRequestFormParams, value: Any) -> D.Elicit
 
 async def _await(value: Any) -> Any:
     return await value if is_awaitable(value) else value
-
-
-def to_remote_error(error: BaseException, method: str) -> RemoteError:
-    """Return the error response for a callback that failed. Only typedmcp's own exceptions are disclosed."""
-    if isinstance(error, RemoteError):
-        return error
-    return RemoteError(INTERNAL_ERROR, str(error) if isinstance(error, Error) else f"the client failed in {method}")

@@ -28,9 +28,9 @@ from typedmcp.errors import InvalidParamsError, ProtocolError, UsageError
 from typedmcp.jsonschema.validate import is_available
 from typedmcp.limits import DEFAULT_LIMITS, Limits
 from typedmcp.nesting import encode_json
+from typedmcp.observers import default_instrumentation
 from typedmcp.protocol.diagnostics import Diagnostic
 from typedmcp.protocol.notifications import Change, LogLevel
-from typedmcp.protocol.observers import default_instrumentation
 from typedmcp.revisions.features import DIALECT, FEATURES, SUPPORTED
 
 if TYPE_CHECKING:

@@ -316,7 +316,9 @@ class ConnectionManager:
     ) -> tuple[ClientSession, ServerDescription]:
         self._incoming.session, self._incoming.revision = session, None
         if self._telemetry is not None:
-            session.observe(self._telemetry.observe_session(session))
+            from typedmcp.client.observation import ClientObservation  # loaded where it is used
+
+            session.observe(ClientObservation(session, self._telemetry, self._incoming))
         try:
             server = await negotiate(session, self._identity, last_revision, self.timeout or 60.0, self._probe)
             if self.is_closed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 from typedmcp.server.config import ServerConfig
 from typedmcp.server.connection import ServerConnection
@@ -16,6 +17,8 @@ class InProcessTransport:
 
     `server` is a `ServerConfig`, or a handler that becomes one with default options.
     """
+
+    network: Final = "memory"
 
     def __init__(self, server: object) -> None:
         config = server if isinstance(server, ServerConfig) else ServerConfig(server)

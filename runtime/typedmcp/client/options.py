@@ -12,9 +12,9 @@ from typedmcp.client.callbacks import Elicit, ElicitUrl, Roots, Sample
 from typedmcp.client.roots import to_root
 from typedmcp.errors import UsageError
 from typedmcp.limits import DEFAULT_LIMITS, Limits
+from typedmcp.observers import Instrumentation, check_telemetry
 from typedmcp.protocol.diagnostics import Diagnostic
 from typedmcp.protocol.notifications import LEVELS, LogLevel
-from typedmcp.protocol.observers import Instrumentation, check_telemetry
 from typedmcp.protocol.option_checks import check_flag, check_grace, check_limits, check_list
 from typedmcp.recording.frames import OnFrame
 from typedmcp.revisions.features import SUPPORTED
@@ -68,9 +68,9 @@ class ConnectOptions(TypedDict, total=False):
     record: RecordTarget | None
     """A file to which all messages are recorded, without secrets, or a `Recorder`. The file is replaced."""
     telemetry: Instrumentation | None
-    """The telemetry of requests, such as `typedmcp.telemetry.Telemetry()`. None for none.
+    """The telemetry of requests, such as `typedmcp_otel.Telemetry()`. None for none.
 
-    Default: that of `typedmcp.telemetry.instrument()`, if it was called.
+    Default: that of `typedmcp_otel.instrument()`, if it was called.
     """
     timeout: float | None
     """Seconds that a call may take without a response or progress. Default: 60. None: no limit."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection
-from typing import Any, Literal, Protocol
+from collections.abc import Callable, Collection, Coroutine
+from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -19,6 +19,7 @@ from mcpspec.support.objects import is_object
 from typedmcp.client.param_headers import ParamHeaders
 from typedmcp.errors import ConnectionLostError, Error, ProtocolError, RemoteError
 from typedmcp.limits import Limits
+from typedmcp.observers import Network
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import (
     Batch,
@@ -30,11 +31,13 @@ from typedmcp.protocol.framing import (
     classify_value,
     find_response_id,
 )
-from typedmcp.protocol.observers import ClientObserver
 from typedmcp.protocol.pending import Call, PendingRequests
 from typedmcp.transports.deadlines import Timer
 
-__all__ = ["ClientSession", "PendingCall", "RepeatableError", "SessionListener", "SessionLostError"]
+__all__ = [
+    "ClientSession", "Exchange", "Notify", "PendingCall", "RepeatableError", "SessionListener", "SessionLostError",
+    "SessionObservation",
+]  # fmt: skip
 
 
 class _Message(msgspec.Struct):
@@ -78,6 +81,29 @@ class SessionListener(Protocol):
         ...
 
 
+Exchange: TypeAlias = Callable[[Call, Any], Coroutine[Any, Any, Raw]]
+"""Sends a request, and returns the bytes of its result."""
+
+Notify: TypeAlias = Callable[[str, Any], None]
+"""Sends a notification."""
+
+
+class SessionObservation(Protocol):
+    """Observes the messages of a session."""
+
+    def around_exchange(self, exchange: Exchange) -> Exchange:
+        """Return a function that calls `exchange` and observes it."""
+        ...
+
+    def around_notify(self, notify: Notify) -> Notify:
+        """Return a function that calls `notify` and observes it."""
+        ...
+
+    def around_listener(self, listener: SessionListener) -> SessionListener:
+        """Return a listener that passes messages of the server to `listener` and observes them."""
+        ...
+
+
 class RepeatableError(ConnectionLostError):
     """The call failed, and may be made again."""
 
@@ -105,6 +131,15 @@ class ClientSession(ABC):
 
     is_renewable: bool = False
     """True if a new session may follow this one without the option `restart`."""
+
+    network: Network | None = None
+    """The carrier of the messages. None if the transport does not say it."""
+
+    url: str | None = None
+    """The URL of the server, over HTTP."""
+
+    session_id: str | None = None
+    """The id of the session, over HTTP with a legacy server."""
 
     param_headers: ParamHeaders | None = None
     """The parameters that requests repeat in headers, over HTTP."""
@@ -142,7 +177,7 @@ class ClientSession(ABC):
         pending = PendingCall(self._loop.create_future(), on_progress)
         return self.requests.add_call(method, pending, self._loop.time(), timeout=timeout, latest=latest)
 
-    def observe(self, observer: ClientObserver) -> None:
+    def observe(self, observer: SessionObservation) -> None:
         """Pass requests, notifications and messages of the server through an observer.
 
         It replaces the methods of this session alone, so that sessions without an observer have no code for it.

@@ -12,12 +12,13 @@ from msgspec import Raw
 from typedmcp.client.session import ClientSession, PendingCall, SessionListener
 from typedmcp.errors import ConnectionLostError, Error, ProtocolError, RequestTimeoutError
 from typedmcp.limits import Limits
+from typedmcp.observers import Network
 from typedmcp.protocol.codec import Notification, Response, encode_error, encode_message
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import Framer, OversizeMessage, RequestId
 from typedmcp.protocol.pending import Call
 from typedmcp.protocol.text import visible
-from typedmcp.transports import Transport
+from typedmcp.transports import Transport, network_of
 
 __all__ = ["StreamSession"]
 
@@ -35,6 +36,8 @@ class StreamSession(ClientSession):
     def __init__(self, transport: Transport, listener: SessionListener, limits: Limits) -> None:
         super().__init__(listener, limits)
         self.transport: Transport = transport
+        self.network: Network | None = network_of(transport)
+        self.url: str | None = getattr(transport, "url", None)
         self._framer = Framer(limits.message_bytes, limits.message_depth)
         self._out = bytearray()
         self._is_flush_scheduled = False

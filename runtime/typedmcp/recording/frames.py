@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
+from typedmcp.observers import Network
 from typedmcp.protocol.framing import Framer, OversizeMessage
-from typedmcp.transports import Transport
+from typedmcp.transports import Transport, network_of
 
 __all__ = ["ObservedTransport", "OnFrame", "Sender", "report_received"]
 
@@ -55,6 +56,11 @@ class ObservedTransport:
     async def close(self) -> None:
         """End the connection."""
         await self._transport.close()
+
+    @property
+    def network(self) -> Network | None:
+        """The carrier of the connection."""
+        return network_of(self._transport)
 
     @property
     def exit_status(self) -> int | None:

@@ -16,11 +16,11 @@ from mcpspec.support.objects import is_object
 from typedmcp import dialect
 from typedmcp.errors import UsageError
 from typedmcp.limits import DEFAULT_LIMITS, Limits
+from typedmcp.observers import Instrumentation, check_telemetry, default_instrumentation
 from typedmcp.protocol.budgets import Budgets
 from typedmcp.protocol.codec import Backend, MethodTable, OwnMethod
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind, deliver_diagnostic
 from typedmcp.protocol.meta import SERVER_INFO
-from typedmcp.protocol.observers import Instrumentation, check_telemetry, default_instrumentation
 from typedmcp.protocol.option_checks import (
     check_extensions,
     check_flag,
@@ -113,8 +113,8 @@ class ServerOptions(TypedDict, total=False):
     record: RecordTarget | None
     """A file to which all messages are recorded, without secrets, or a `Recorder`. The file is replaced."""
     telemetry: Instrumentation | None
-    """The telemetry of requests, such as `typedmcp.telemetry.Telemetry()`; by default that of
-    `typedmcp.telemetry.instrument()`, if it was called. None for none."""
+    """The telemetry of requests, such as `typedmcp_otel.Telemetry()`; by default that of
+    `typedmcp_otel.instrument()`, if it was called. None for none."""
 
 
 class WorkerLink(Protocol):

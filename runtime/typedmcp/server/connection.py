@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcpspec.support.converters import DroppedFields
 from typedmcp.errors import ConnectionLostError
+from typedmcp.observers import Network
 from typedmcp.protocol.budgets import CALL_BYTES, ClientKey
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import Frame, Framer, OversizeMessage
@@ -26,7 +27,7 @@ from typedmcp.server.context import Context, ResponseSink
 from typedmcp.server.dispatcher import Dispatcher, resume
 from typedmcp.server.handshake import Handshake
 from typedmcp.server.principal import Principal
-from typedmcp.transports import Transport
+from typedmcp.transports import Transport, network_of
 from typedmcp.transports.concurrency import ThreadLimiter
 
 if TYPE_CHECKING:
@@ -92,6 +93,11 @@ class ServerConnection(Dispatcher):
         if self._session_id is None:
             self._session_id = os.urandom(32).hex()
         return self._session_id
+
+    @property
+    def network(self) -> Network | None:
+        """The carrier of the messages. None if the transport does not say it."""
+        return network_of(self._transport) if self.is_local else "http"
 
     # Running
 

@@ -137,6 +137,7 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
 
     It is the same on every revision and transport. The `id` of a notification is None, and its handler can neither
     report progress nor ask for input. It is a Struct, which is fast to create, since every message needs one.
+    `vars(ctx)` is a dict in which middleware, extensions and observers may keep something with the message.
     """
 
     _backend: ContextBackend

@@ -40,6 +40,7 @@ from typedmcp.errors import (
     to_invalid_params,
 )
 from typedmcp.nesting import SHORT, is_too_deep
+from typedmcp.observers import Network
 from typedmcp.protocol.backends import to_model, to_plain, to_struct
 from typedmcp.protocol.budgets import CALL_BYTES, ClientKey, ClientUse, Hold
 from typedmcp.protocol.codec import (
@@ -59,7 +60,6 @@ from typedmcp.protocol.integers import restore_integers
 from typedmcp.protocol.meta import VERSION
 from typedmcp.protocol.notifications import Change
 from typedmcp.protocol.nulls import nulls_diagnostic
-from typedmcp.protocol.observers import ServerObserver
 from typedmcp.protocol.pending import PendingRequests
 from typedmcp.protocol.repairs import Repair
 from typedmcp.revisions.features import DIALECT, FEATURES, Features
@@ -77,6 +77,7 @@ from typedmcp.transports.concurrency import ThreadLimiter, is_awaitable
 
 if TYPE_CHECKING:
     from typedmcp.server.encoded_lists import EncodedList
+    from typedmcp.server.observation import ServerObservation
 
 __all__ = ["Dispatcher", "StartedCall", "as_coroutine", "resume"]
 
@@ -148,11 +149,13 @@ class Dispatcher:
         self._functions = {
             **self._built_in_functions(), **config.empty_lists, **config.functions, "cancelled": self._on_cancelled,
         }  # fmt: skip
-        self.observer: ServerObserver | None = None
+        self.observer: ServerObservation | None = None
         """Observes the requests, if the server has telemetry."""
         if config.telemetry is not None:
-            self.observer = observer = config.telemetry.observe_server(self)
-            self._functions = {name: observer.wrap(function) for name, function in self._functions.items()}
+            from typedmcp.server.observation import ServerObservation  # loaded where it is used
+
+            self.observer = ServerObservation(self, config.telemetry)
+            self._functions = self.observer.wrap(self._functions)
         self._fast_functions = {
             name: function
             for name, function in self._functions.items()
@@ -193,6 +196,16 @@ class Dispatcher:
     def session_id(self) -> str | None:
         """A text that identifies the connection or session. None for clients without a session."""
         raise NotImplementedError
+
+    @property
+    def stored_session_id(self) -> str | None:
+        """The id of a session that may outlive its connections. None for others."""
+        return None
+
+    @property
+    def network(self) -> Network | None:
+        """The carrier of the messages. None if the transport does not say it."""
+        return "http"
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:

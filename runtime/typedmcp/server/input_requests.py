@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import Any, Protocol, cast
 
@@ -35,7 +35,6 @@ from typedmcp.protocol.backends import to_model, to_struct
 from typedmcp.protocol.codec import Notification
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import Frame, RequestId
-from typedmcp.protocol.observers import ServerObserver
 from typedmcp.protocol.pending import Call, PendingRequests
 from typedmcp.revisions.capabilities import has_sampling_context, known_capabilities, missing_capabilities
 from typedmcp.revisions.conversions import downgrade
@@ -67,6 +66,16 @@ class InputRequested(BaseException):  # control flow, not an error: the client r
         self.requests = requests
 
 
+class AskObserver(Protocol):
+    """Observes requests to the client."""
+
+    def on_ask(
+        self, ask: Callable[[Context, Any], Awaitable[Any]], ctx: Context, request: Any
+    ) -> Coroutine[Any, Any, Any]:
+        """Observe `ask(ctx, request)`, which sends a request to the client and returns its result."""
+        ...
+
+
 class InputRequestBackend(Protocol):
     """The part of a dispatcher that input requests use."""
 
@@ -77,7 +86,7 @@ class InputRequestBackend(Protocol):
     @property
     def pending(self) -> PendingRequests: ...
     @property
-    def observer(self) -> ServerObserver | None: ...
+    def observer(self) -> AskObserver | None: ...
     def outgoing_request_id(self, number: int) -> RequestId: ...
     def send(self, ctx: Context | None, message: msgspec.Struct) -> bool: ...
     def call_handler(self, ctx: Context, *args: Any) -> Any: ...
@@ -223,7 +232,7 @@ class InputRequests:
     async def _call_client(self, ctx: Context, requests: Mapping[str, Any]) -> dict[str, Any]:
         """Send requests to the client, all at once, and wait for the results."""
         observer = self._backend.observer
-        call = self._call_once if observer is None else partial(observer.ask, self._call_once)
+        call = self._call_once if observer is None else partial(observer.on_ask, self._call_once)
         if len(requests) == 1:
             return {key: await call(ctx, request) for key, request in requests.items()}
         try:

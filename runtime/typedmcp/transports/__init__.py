@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-__all__ = ["HIGH_WATER", "Transport"]
+from typedmcp.observers import Network
+
+__all__ = ["HIGH_WATER", "Transport", "network_of"]
 
 HIGH_WATER: Final = 4 << 20
 """Bytes that may wait to be sent before a connection counts as congested."""
@@ -14,7 +16,7 @@ class Transport(Protocol):
     """A connection: a stream of bytes in each direction, in chunks of any size.
 
     Messages are lines. One task at a time reads. Writing never waits; a task that writes much awaits `drain` while the
-    connection is congested.
+    connection is congested. A transport may say what carries it, in an attribute `network`: see `network_of`.
     """
 
     async def read(self) -> bytes:
@@ -46,3 +48,9 @@ class Transport(Protocol):
         The server or client that uses the transport calls it.
         """
         ...
+
+
+def network_of(transport: Transport) -> Network | None:
+    """Return what carries a connection: the attribute `network` of its transport, or None without one."""
+    network: Network | None = getattr(transport, "network", None)
+    return network

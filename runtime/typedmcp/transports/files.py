@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import select
+from typing import Final
 
 from typedmcp.transports import HIGH_WATER
 from typedmcp.transports.concurrency import run_in_daemon_thread
@@ -20,6 +21,8 @@ _CHUNK_BYTES = 1 << 16
 
 class FileTransport:
     """A connection over two blocking file descriptors."""
+
+    network: Final = "pipe"
 
     def __init__(self, source: int, sink: int, high_water: int = HIGH_WATER) -> None:
         self._source, self._sink = source, sink

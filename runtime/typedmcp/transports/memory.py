@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 from typedmcp.transports import HIGH_WATER
 
@@ -48,6 +49,8 @@ class _Pipe:
 
 class MemoryTransport:
     """One end of a pair. The other end reads what this one writes."""
+
+    network: Final = "memory"
 
     def __init__(self, incoming: _Pipe, outgoing: _Pipe) -> None:
         self._incoming = incoming

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
+import stat
 import sys
 from collections import deque
 from itertools import islice
@@ -11,6 +13,7 @@ from itertools import islice
 if sys.platform == "linux":
     import fcntl
 
+from typedmcp.observers import Network
 from typedmcp.transports import HIGH_WATER
 
 __all__ = ["StreamTransport"]
@@ -63,6 +66,17 @@ class StreamTransport:
         self._empty.set()
         self._broken = False
         self._closed = False
+
+    @property
+    def network(self) -> Network | None:
+        """The carrier of the connection, as the file descriptor says it while it is open."""
+        try:
+            if not stat.S_ISSOCK(os.fstat(self._source).st_mode):
+                return "pipe"
+            with socket.socket(fileno=os.dup(self._source)) as connection:
+                return "unix" if connection.family == socket.AF_UNIX else "tcp"
+        except OSError:
+            return None
 
     # Reading
 

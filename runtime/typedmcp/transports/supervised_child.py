@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from typedmcp.transports.concurrency import limit_time
 from typedmcp.transports.process_output import StderrText
@@ -33,6 +33,8 @@ class ChildTransport(ABC):
 
     Close it after use. If the event loop ends first, as at the end of `asyncio.run`, it closes itself.
     """
+
+    network: Final = "pipe"
 
     def __init__(
         self,

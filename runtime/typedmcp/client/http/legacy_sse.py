@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from typing import Final
 
 from typedmcp.client.http.content_coding import accept_coding
 from typedmcp.client.http.endpoint import Endpoint
@@ -28,8 +29,11 @@ _POST = b"content-type: application/json\r\n"
 class LegacySseTransport:
     """A `Transport` that posts each written line, and reads messages from the event stream."""
 
+    network: Final = "http"
+
     def __init__(self, endpoint: Endpoint, stream: HttpResponse) -> None:
         self._endpoint = endpoint
+        self.url: str = endpoint.url
         self._stream = stream
         self._parser = EventParser(endpoint.limits.message_bytes, endpoint.limits.message_depth)
         self._post_endpoint: Endpoint | None = None

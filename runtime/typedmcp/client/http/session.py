@@ -34,6 +34,7 @@ from typedmcp.errors import (
     ServerBusyError,
 )
 from typedmcp.nesting import is_too_deep, too_deep
+from typedmcp.observers import Network
 from typedmcp.protocol.codec import Notification, Response, encode_error, encode_message
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import RequestId
@@ -158,6 +159,8 @@ class HttpSession(ClientSession):
         self._param_headers = ParamHeaders(name_params)
         self.param_headers: ParamHeaders | None = self._param_headers
         self.endpoint: Endpoint = endpoint
+        self.network: Network | None = "http"
+        self.url: str | None = endpoint.url
         self.initialize_status: int | None = None
         """The status that rejected `initialize`, if one did."""
         self._revision: str | None = None
@@ -168,7 +171,7 @@ class HttpSession(ClientSession):
         """The headers of modern requests by revision, method and name."""
         self._legacy_head = _POST
         """The headers of requests in legacy revisions."""
-        self._session_id: str | None = None
+        self.session_id: str | None = None
         self._loss: Error | None = None
         self._detached_calls: set[Call] = set()
         """The calls whose results arrive on the stream of server messages."""
@@ -216,7 +219,7 @@ class HttpSession(ClientSession):
     async def _exchange(self, call: Call, params: Any, body: bytes) -> Raw:
         head = self._head(call.method, params)
         pending: PendingCall = call.owner
-        session_id = self._session_id
+        session_id = self.session_id
         try:
             response = await self.endpoint.send("POST", head, body, pending.timer)
         except StaleConnectionError:
@@ -401,7 +404,7 @@ class HttpSession(ClientSession):
         if response.status == 200 and _content_type(response) == "text/event-stream":
             stream.on_resumed()
             return response
-        if response.status == 404 and self._session_id is not None:
+        if response.status == 404 and self.session_id is not None:
             response.close()
             raise self._end_lost_session()
         raise await self.endpoint.error_of(response)
@@ -454,7 +457,7 @@ class HttpSession(ClientSession):
         self._revision = revision
         if not handshake:
             return
-        headers = {VERSION: revision, **({SESSION: self._session_id} if self._session_id is not None else {})}
+        headers = {VERSION: revision, **({SESSION: self.session_id} if self.session_id is not None else {})}
         self._legacy_head = _POST + encode_headers(headers)
         await self.notify_in_order("notifications/initialized")
         self._start_task(self._read_server_messages())
@@ -469,13 +472,13 @@ class HttpSession(ClientSession):
     def _store_session_id(self, response: HttpResponse) -> None:
         id = response.headers.get(SESSION)
         if response.status == 200 and id:
-            self._session_id = id
+            self.session_id = id
 
     def _end_lost_session(self) -> Error:
         """End a session that the server no longer knows. Calls in progress end by themselves."""
         loss = SessionLostError("the server no longer knows the session")
         if not self.has_ended:
-            self.has_ended, self._loss, self._session_id = True, loss, None
+            self.has_ended, self._loss, self.session_id = True, loss, None
             self._listener.on_disconnect()
             self.end_event.set()
         return loss
@@ -583,7 +586,7 @@ class HttpSession(ClientSession):
 
     async def _delete_session(self) -> None:
         """Try for a short time to end the session at the server."""
-        if self._session_id is None:
+        if self.session_id is None:
             return
         try:
             async with asyncio.timeout(_DELETE_TIMEOUT):

@@ -343,6 +343,11 @@ class SessionDispatcher(HttpDispatcher):
         return self.id
 
     @property
+    def stored_session_id(self) -> str:
+        """The id of the session."""
+        return self.id
+
+    @property
     def is_idle(self) -> bool:
         """True if the dispatcher can be dropped, since the store has all its state."""
         return not (self.in_flight or self.pending.calls or self.tasks or self.standalone or self.unsaved)

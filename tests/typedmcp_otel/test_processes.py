@@ -16,7 +16,7 @@ import typedmcp
 from tests.listening import listening
 from tests.paths import ROOT
 from tests.spoken import MODERN_REVISION
-from tests.telemetry.exported import Exported, attributes, span_id, trace_id
+from tests.typedmcp_otel.exported import Exported, attributes, span_id, trace_id
 
 pytestmark = pytest.mark.long
 

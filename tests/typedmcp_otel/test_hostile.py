@@ -16,7 +16,7 @@ import typedmcp
 from tests.cases import each
 from tests.helpers import CLIENT, META
 from tests.spoken import MODERN_REVISION
-from tests.telemetry.exported import Exported, attributes, span_id, trace_id
+from tests.typedmcp_otel.exported import Exported, attributes, span_id, trace_id
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT = "00f067aa0ba902b7"

@@ -12,7 +12,7 @@ import pytest
 
 from tests.paths import ROOT
 from tests.spoken import LEGACY, MODERN_REVISION
-from tests.telemetry.collector import Collector, collecting
+from tests.typedmcp_otel.collector import Collector, collecting
 
 pytestmark = pytest.mark.long
 

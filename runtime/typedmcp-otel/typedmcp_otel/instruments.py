@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from typedmcp.telemetry.api import context, metrics, propagate, trace
-from typedmcp.telemetry.attributes import METHOD, OPERATION, TARGETS, KnownNames
-from typedmcp.telemetry.operation import Operation
+from opentelemetry import context, metrics, propagate, trace
+from opentelemetry.context import Context
+from opentelemetry.metrics import Histogram, Meter, MeterProvider
+from opentelemetry.propagators.textmap import TextMapPropagator
+from opentelemetry.trace import Link, SpanKind, Tracer, TracerProvider
 
-if TYPE_CHECKING:
-    from opentelemetry.context import Context
-    from opentelemetry.metrics import Histogram, Meter, MeterProvider
-    from opentelemetry.propagators.textmap import TextMapPropagator
-    from opentelemetry.trace import Link, SpanKind, Tracer, TracerProvider
+from typedmcp_otel.attributes import METHOD, OPERATION, TARGETS, KnownNames
+from typedmcp_otel.operation import Operation
 
 __all__ = ["Instruments"]
 

@@ -11,7 +11,7 @@ from opentelemetry.metrics import Histogram
 from opentelemetry.trace import Span, Status, StatusCode, set_span_in_context
 
 from typedmcp.errors import RemoteError, RequestTimeoutError
-from typedmcp.telemetry.attributes import ERROR_TYPE, STATUS_CODE, TARGETS, bounded, bounded_code
+from typedmcp_otel.attributes import ERROR_TYPE, STATUS_CODE, TARGETS, bounded, bounded_code
 
 __all__ = ["Operation", "fail_with"]
 

@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Sampler
 from opentelemetry.trace import SpanContext
 
-from typedmcp.telemetry import Telemetry
+from typedmcp_otel import Telemetry
 
 __all__ = ["Exported", "attributes", "span_id", "trace_id", "tree"]
 

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from typedmcp.building import encode_json, redact_url, visible
 from typedmcp.errors import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR
-from typedmcp.nesting import encode_json
-from typedmcp.protocol.text import visible
-from typedmcp.transports.redaction import redact_url
 
 __all__ = [
-    "ERROR_TYPE", "HTTP", "JSONRPC_ID", "METHOD", "OPERATION", "OTHER", "PIPE", "PROMPT_NAME", "PROTOCOL_VERSION",
+    "ERROR_TYPE", "JSONRPC_ID", "METHOD", "OPERATION", "OTHER", "PROMPT_NAME", "PROTOCOL_VERSION",
     "RESOURCE_URI", "SERVER_ADDRESS", "SERVER_PORT", "SESSION_ID", "STATUS_CODE", "TARGETS", "TOOL_ARGUMENTS",
     "TOOL_NAME", "TOOL_RESULT", "KnownNames", "bounded", "bounded_code", "bounded_json", "bounded_uri",
 ]  # fmt: skip
@@ -32,9 +30,6 @@ TOOL_ARGUMENTS: Final = "gen_ai.tool.call.arguments"
 TOOL_RESULT: Final = "gen_ai.tool.call.result"
 SERVER_ADDRESS: Final = "server.address"
 SERVER_PORT: Final = "server.port"
-
-PIPE: Final = {"network.transport": "pipe"}
-HTTP: Final = {"network.transport": "tcp", "network.protocol.name": "http"}
 
 OTHER: Final = "_OTHER"
 """Stands for a method that the protocol does not have."""

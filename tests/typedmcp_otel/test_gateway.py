@@ -8,7 +8,7 @@ from typing import Any
 import typedmcp
 from tests.cases import each
 from tests.spoken import MODERN_REVISION
-from tests.telemetry.exported import Exported, span_id, trace_id, tree
+from tests.typedmcp_otel.exported import Exported, span_id, trace_id, tree
 
 LEGACY_REVISION = "2025-11-25"
 

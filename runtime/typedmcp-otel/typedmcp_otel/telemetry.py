@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from typedmcp.protocol.observers import ClientObserver, ServerObserver
-from typedmcp.telemetry.instruments import Instruments
+from typedmcp.observers import ClientObserver, ConnectionInfo, MessageInfo, ServerConnectionInfo, ServerObserver
+from typedmcp_otel.instruments import Instruments
 
 __all__ = ["Telemetry"]
 
@@ -21,8 +21,6 @@ class Telemetry(Instruments):
     `content`, spans have arguments and results of tools, as JSON of at most 8,192 characters; these may be secret.
     With `notifications=False`, only requests have spans.
 
-    Raises `UsageError` if the extra `otel` is not installed.
-
     ```python
     server.run(telemetry=Telemetry())
     ```
@@ -30,22 +28,20 @@ class Telemetry(Instruments):
 
     # Observers, which are imported when there is something to observe
 
-    def observe_server(self, dispatcher: Any) -> ServerObserver:
-        """Return the observer of a dispatcher."""
-        from typedmcp.telemetry.server import DispatcherObserver
+    def observe_server(self, connection: ServerConnectionInfo) -> ServerObserver:
+        """Return the observer of a connection of a server."""
+        from typedmcp_otel.server import ServerTelemetry
 
-        return DispatcherObserver(self, dispatcher)
+        return ServerTelemetry(self, connection)
 
-    def observe_session(self, session: Any) -> ClientObserver:
+    def observe_session(self, connection: ConnectionInfo) -> ClientObserver:
         """Return the observer of a client's session."""
-        from typedmcp.telemetry.client import SessionObserver
+        from typedmcp_otel.client import SessionTelemetry
 
-        return SessionObserver(self, session)
+        return SessionTelemetry(self, connection)
 
-    async def observe_answer(
-        self, method: str, params: bytes | None, revision: str | None, answer: Callable[[], Awaitable[T]]
-    ) -> T:
+    async def observe_answer(self, message: MessageInfo, revision: str | None, answer: Callable[[], Awaitable[T]]) -> T:
         """Observe a callback of a client that answers an input request."""
-        from typedmcp.telemetry.client import observe_answer
+        from typedmcp_otel.client import observe_answer
 
-        return await observe_answer(self, method, params, revision, answer)
+        return await observe_answer(self, message, revision, answer)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from typedmcp.protocol.observers import set_default_instrumentation
-from typedmcp.telemetry.telemetry import Telemetry
+from typedmcp.observers import set_default_instrumentation
+from typedmcp_otel.telemetry import Telemetry
 
 __all__ = ["TypedmcpInstrumentor", "instrument", "uninstrument"]
 

@@ -14,7 +14,7 @@ from mcpspec.v2026_07_28.exact.structs import CallToolResult, TextContent
 from tests.cases import each
 from tests.server.http.asgi_driver import serving
 from tests.spoken import LEGACY, MODERN_REVISION
-from tests.telemetry.exported import Exported, attributes, span_id, trace_id, tree
+from tests.typedmcp_otel.exported import Exported, attributes, span_id, trace_id, tree
 from typedmcp import Context
 from typedmcp.dialect import structs
 

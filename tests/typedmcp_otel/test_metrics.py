@@ -15,11 +15,11 @@ import typedmcp
 from tests.cases import each
 from tests.server.http.asgi_driver import serving
 from tests.spoken import MODERN_REVISION
-from tests.telemetry.exported import Exported
+from tests.typedmcp_otel.exported import Exported
 from typedmcp.dialect import structs
-from typedmcp.telemetry import Telemetry
-from typedmcp.telemetry.network import transport_attributes
+from typedmcp.transports import network_of
 from typedmcp.transports.streams import StreamTransport
+from typedmcp_otel import Telemetry
 
 BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 
@@ -89,18 +89,18 @@ def test_a_session_over_http_is_measured_at_its_end() -> None:
 
 @each("family", [socket.AF_UNIX, socket.AF_INET])
 def test_sockets_have_their_kind(family: int) -> None:
-    async def main() -> dict[str, str]:
+    async def main() -> str | None:
         with socket.create_server(("127.0.0.1", 0)) as listener:
             near, far = socket.socketpair() if family == socket.AF_UNIX else connected(listener)
             with near, far:
                 transport = StreamTransport(near.fileno(), near.fileno())
                 try:
-                    return transport_attributes(transport)
+                    return network_of(transport)
                 finally:
                     await transport.close()
 
     expected = "unix" if family == socket.AF_UNIX else "tcp"
-    assert asyncio.run(main()) == {"network.transport": expected}
+    assert asyncio.run(main()) == expected
 
 
 def connected(listener: socket.socket) -> tuple[socket.socket, socket.socket]:
@@ -150,7 +150,7 @@ def test_codes_that_a_server_makes_up_add_no_series() -> None:
 
 
 def test_names_that_clients_of_a_gateway_make_up_add_series_within_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("typedmcp.telemetry.attributes._MAX_NAMES", 5)
+    monkeypatch.setattr("typedmcp_otel.attributes._MAX_NAMES", 5)
     exported = Exported()
 
     async def main() -> None:

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from functools import wraps
+from functools import cached_property, wraps
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import msgspec
+from opentelemetry import context
 from opentelemetry.trace import Link, SpanKind, get_current_span
 
-from mcpspec.support.objects import is_object
-from typedmcp.protocol.codec import Notification
-from typedmcp.protocol.framing import Frame
-from typedmcp.telemetry.api import context
-from typedmcp.telemetry.attributes import (
-    HTTP,
+from typedmcp.building import is_awaitable, is_object
+from typedmcp.observers import MessageInfo, MetaMembers, RequestInfo, ServerConnectionInfo
+from typedmcp_otel.attributes import (
     JSONRPC_ID,
     OTHER,
     PROTOCOL_VERSION,
@@ -32,56 +28,66 @@ from typedmcp.telemetry.attributes import (
     bounded_json,
     bounded_uri,
 )
-from typedmcp.telemetry.carrier import NO_CONTEXT, extract, inject
-from typedmcp.telemetry.network import transport_attributes
-from typedmcp.telemetry.operation import Operation, fail_with
-from typedmcp.transports.concurrency import is_awaitable
+from typedmcp_otel.carrier import NO_CONTEXT, extract, inject
+from typedmcp_otel.network import network_attributes
+from typedmcp_otel.operation import Operation, fail_with
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context as TraceContext
 
     from typedmcp.errors import RemoteError
-    from typedmcp.server.context import Context
-    from typedmcp.server.dispatcher import Dispatcher
-    from typedmcp.telemetry.instruments import Instruments
+    from typedmcp_otel.instruments import Instruments
 
-__all__ = ["DispatcherObserver"]
+__all__ = ["ServerTelemetry"]
 
 T = TypeVar("T")
 
-_OPERATION: Final = "telemetry"
-"""The attribute of a `Context` that holds its operation."""
+_OPERATION: Final = "typedmcp_otel"
+"""The key of a request's operation in what is kept with the request."""
 
 _LISTS: Final = {"tools/list": ("tools", "tools/call"), "prompts/list": ("prompts", "prompts/get")}
 """The member of the result that has names, and the method that takes one of them, by method."""
 
 
-class DispatcherObserver:
-    """Observes the messages of one dispatcher."""
+class ServerTelemetry:
+    """Observes the messages of one connection or session of a server."""
 
-    def __init__(self, telemetry: Instruments, dispatcher: Dispatcher) -> None:
+    def __init__(self, telemetry: Instruments, connection: ServerConnectionInfo) -> None:
         self._telemetry = telemetry
-        self._dispatcher = dispatcher
-        self._names = telemetry.names_of(dispatcher.config)
+        self._connection = connection
+        self._names = telemetry.names_of(connection.server)
         self._began = perf_counter()
         self._revision: str | None = None
-        self._network: dict[str, Any] | None = None
+
+    # The connection, once it is complete: with the first message
+
+    @cached_property
+    def _is_local(self) -> bool:
+        return self._connection.is_local
+
+    @cached_property
+    def _session_id(self) -> str | None:
+        return self._connection.id
+
+    @cached_property
+    def _network(self) -> dict[str, Any]:
+        return network_attributes(self._connection)
 
     # Incoming messages
 
-    def wrap(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def wrap(self, function: Callable[..., Any], *, is_known: bool) -> Callable[..., Any]:
         """Return a function that calls a handler and observes it."""
         if inspect.iscoroutinefunction(function):
 
             @wraps(function)
             async def observed_coroutine(*args: Any) -> Any:
-                return await self._observe(self._start(*args[-2:]), args[-1], function(*args))
+                return await self._observe(self._start(args[-2], args[-1], is_known), args[-1], function(*args))
 
             return observed_coroutine
 
         @wraps(function)
         def observed(*args: Any) -> Any:
-            operation = self._start(*args[-2:])
+            operation = self._start(args[-2], args[-1], is_known)
             token = context.attach(operation.context)
             try:
                 result = function(*args)
@@ -97,7 +103,7 @@ class DispatcherObserver:
 
         return observed
 
-    async def _observe(self, operation: Operation, ctx: Context, result: Awaitable[T]) -> T:
+    async def _observe(self, operation: Operation, request: RequestInfo, result: Awaitable[T]) -> T:
         token = context.attach(operation.context)
         try:
             value = await result
@@ -106,13 +112,12 @@ class DispatcherObserver:
             raise
         finally:
             context.detach(token)
-        self._on_result(operation, ctx, value)
+        self._on_result(operation, request, value)
         return value
 
-    def _start(self, params: Any, ctx: Context) -> Operation:
-        is_known = ctx.method_codec.handler_name != "fallback"
-        method = ctx.method if is_known else OTHER
-        details: dict[str, Any] = {} if ctx.id is None else {JSONRPC_ID: bounded(ctx.id)}
+    def _start(self, params: Any, request: RequestInfo, is_known: bool) -> Operation:
+        method = request.method if is_known else OTHER
+        details: dict[str, Any] = {} if request.id is None else {JSONRPC_ID: bounded(request.id)}
         name = None
         if method in TARGETS:
             name = self._known_name(method, params.name)
@@ -120,20 +125,20 @@ class DispatcherObserver:
                 details[TOOL_ARGUMENTS] = bounded_json(params.arguments)
         elif is_known and isinstance(uri := getattr(params, "uri", None), str):
             details[RESOURCE_URI] = bounded_uri(uri)
-        if self._revision is None and self._dispatcher.is_local:  # a connection without a handshake
-            self._revision = ctx.revision
-        operation = self._start_span(method, ctx.meta, ctx.revision, details, name)
-        ctx.__dict__[_OPERATION] = operation  # pyright: ignore[reportIndexIssue]  # it has one of its own
+        if self._revision is None and self._is_local:  # a connection without a handshake
+            self._revision = request.revision
+        operation = self._start_span(method, request.meta, request.revision, details, name)
+        vars(request)[_OPERATION] = operation
         return operation
 
     def _start_span(
         self, method: str, meta: object, revision: str | None, details: dict[str, Any], target: str | None = None
     ) -> Operation:
         # A connection of lines has the context in which it began, which says nothing about its messages.
-        current = NO_CONTEXT if self._dispatcher.is_local else context.get_current()
+        current = NO_CONTEXT if self._is_local else context.get_current()
         parent = extract(meta, self._telemetry.propagator, current)
-        if (session := getattr(self._dispatcher, "id", None)) is not None:
-            details[SESSION_ID] = session
+        if self._session_id is not None:
+            details[SESSION_ID] = self._session_id
         return self._telemetry.start(
             method,
             SpanKind.SERVER,
@@ -147,19 +152,13 @@ class DispatcherObserver:
 
     def _measured(self, revision: str | None) -> dict[str, Any]:
         """Return the attributes of the connection, which measurements have, too."""
-        if self._network is None:
-            dispatcher: Any = self._dispatcher
-            is_local: bool = dispatcher.is_local
-            self._network = transport_attributes(getattr(dispatcher, "_transport", None)) if is_local else HTTP
         return {**self._network, PROTOCOL_VERSION: revision} if revision else self._network
 
     def _known_name(self, method: str, name: str) -> str | None:
         """Return the name of a tool or prompt, if one of this name is known to exist."""
-        input_schema_of = self._dispatcher.config.input_schema_of
-        if method == "tools/call" and input_schema_of is not None:
-            schema = input_schema_of(name)
-            if schema is not None:
-                return bounded(name) if schema else None
+        is_tool = self._connection.has_tool(name) if method == "tools/call" else None
+        if is_tool is not None:
+            return bounded(name) if is_tool else None
         return name if self._names.has(method, name) else None
 
     def _on_raised(self, operation: Operation, error: BaseException) -> None:
@@ -168,14 +167,14 @@ class DispatcherObserver:
             operation.fail("cancelled")
         self._finish_later(operation)
 
-    def _on_result(self, operation: Operation, ctx: Context, result: object) -> None:
+    def _on_result(self, operation: Operation, request: RequestInfo, result: object) -> None:
         method = operation.method
         if method in _LISTS:
             self._add_names(result, *_LISTS[method])
         elif method in TARGETS:
             if getattr(result, "is_error", None) is True or (is_object(result) and result.get("isError") is True):
                 operation.fail("tool_error")
-            elif (name := getattr(ctx.params, "name", None)) is not None:
+            elif (name := getattr(request.params, "name", None)) is not None:
                 self._add_name(operation, name)
             if self._telemetry.content and method == "tools/call":
                 with suppress(TypeError, ValueError):
@@ -200,71 +199,61 @@ class DispatcherObserver:
     def _finish_later(self, operation: Operation) -> None:
         """End an operation after its response has been encoded, which may fail."""
         operation.stop()
-        dispatcher = self._dispatcher
-        is_here = threading.get_ident() == dispatcher.thread_id
-        (dispatcher.loop.call_soon if is_here else dispatcher.loop.call_soon_threadsafe)(operation.finish)
+        self._connection.call_soon(operation.finish)
 
-    def on_error(self, ctx: Context, code: int, message: str) -> None:
+    def on_error(self, request: RequestInfo, code: int, text: str, *, is_known: bool) -> None:
         """Record the error response to a request, which perhaps did not reach its handler."""
-        operation: Operation | None = ctx.__dict__.get(_OPERATION)
+        operation: Operation | None = vars(request).get(_OPERATION)
         if operation is None:
-            method = ctx.method if ctx.method_codec.handler_name != "fallback" else OTHER
-            self._record_error(method, ctx.id, ctx.meta, ctx.revision, code, message)
+            message = MessageInfo(request.method, request.id, request.meta, is_known)
+            self._record_error(message, request.revision, code, text)
         else:
-            operation.fail(str(code), code=code, message=message)
+            operation.fail(str(code), code=code, message=text)
 
-    def on_rejected(self, frame: Frame, error: RemoteError) -> None:
-        """Record a message that was rejected before it had a context."""
-        dispatcher = self._dispatcher
-        is_known = dispatcher.has_method(frame, dispatcher.config.revisions)
-        params: Any = frame.value.get("params")
-        meta = params.get("_meta") if is_object(params) else None
-        method = str(frame.method) if is_known else OTHER
-        self._record_error(method, frame.id, meta, self._revision, error.code, error.message)
+    def on_rejected(self, message: MessageInfo, error: RemoteError) -> None:
+        """Record a message that was rejected before its parameters were read."""
+        self._record_error(message, self._revision, error.code, error.message)
 
-    def _record_error(
-        self, method: str, id: object, meta: object, revision: str | None, code: int, message: str
-    ) -> None:
-        details: dict[str, Any] = {} if id is None else {JSONRPC_ID: bounded(id)}
-        operation = self._start_span(method, meta, revision, details)
-        operation.fail(str(code), code=code, message=message)
+    def _record_error(self, message: MessageInfo, revision: str | None, code: int, text: str) -> None:
+        operation = self._start_message(message, revision)
+        operation.fail(str(code), code=code, message=text)
         operation.finish()
 
-    def on_handshake(self, frame: Frame, revision: str) -> None:
+    def on_handshake(self, message: MessageInfo, revision: str) -> None:
         """Record a message of the handshake that has been handled."""
         self._revision = revision or self._revision
-        params: Any = frame.value.get("params")
-        meta = params.get("_meta") if is_object(params) else None
-        details: dict[str, Any] = {} if frame.id is None else {JSONRPC_ID: bounded(frame.id)}
-        self._start_span(str(frame.method), meta, self._revision, details).finish()
+        self._start_message(message, self._revision).finish()
+
+    def _start_message(self, message: MessageInfo, revision: str | None) -> Operation:
+        details: dict[str, Any] = {} if message.id is None else {JSONRPC_ID: bounded(message.id)}
+        method = message.method if message.is_known else OTHER
+        return self._start_span(method, message.meta, revision, details)
 
     # Outgoing messages
 
-    def on_send(self, ctx: Context | None, message: msgspec.Struct) -> msgspec.Struct:
-        """Add the trace context to a message for the client; a notification gets a span of its own."""
-        if not isinstance(message, Notification):
-            return message
-        telemetry, current = self._telemetry, _context_of(ctx)
-        if message.id is not None or not telemetry.notifications:
-            return _with_context(message, inject(message.params, telemetry.propagator, current))
-        measured = self._measured(self._revision if ctx is None else ctx.revision)
+    def on_send(self, request: RequestInfo | None, method: str, id: str | int | None) -> MetaMembers:
+        """Return the trace context for a message to the client; a notification gets a span of its own."""
+        telemetry, current = self._telemetry, _context_of(request)
+        if id is not None or not telemetry.notifications:
+            return inject(telemetry.propagator, current)
+        measured = self._measured(self._revision if request is None else request.revision)
         operation = telemetry.start(
-            message.method, SpanKind.CLIENT, telemetry.client_duration, measured=measured, parent=current
+            method, SpanKind.CLIENT, telemetry.client_duration, measured=measured, parent=current
         )
-        made = _with_context(message, inject(message.params, telemetry.propagator, operation.context))
+        members = inject(telemetry.propagator, operation.context)
         operation.finish()
-        return made
+        return members
 
-    async def ask(self, call: Callable[[Any, Any], Awaitable[T]], ctx: Context, request: Any) -> T:
+    async def on_ask(self, request: RequestInfo, method: str, ask: Callable[[], Awaitable[T]]) -> T:
         """Observe a request to the client, such as `elicitation/create`, until its result has come."""
         telemetry = self._telemetry
-        measured = self._measured(ctx.revision)
+        measured = self._measured(request.revision)
         operation = telemetry.start(
-            request.method, SpanKind.CLIENT, telemetry.client_duration, measured=measured, parent=_context_of(ctx)
+            method, SpanKind.CLIENT, telemetry.client_duration, measured=measured, parent=_context_of(request)
         )
         token = context.attach(operation.context)
         try:
-            return await call(ctx, request)
+            return await ask()
         except BaseException as error:
             fail_with(operation, error)
             raise
@@ -279,16 +268,12 @@ class DispatcherObserver:
         self._telemetry.server_session_duration.record(perf_counter() - self._began, self._measured(self._revision))
 
 
-def _context_of(ctx: Context | None) -> TraceContext:
+def _context_of(request: RequestInfo | None) -> TraceContext:
     """Return the context of what a handler sends: the current one, or that of its request in a task of another one."""
     current = context.get_current()
-    operation: Operation | None = None if ctx is None else ctx.__dict__.get(_OPERATION)
+    operation: Operation | None = None if request is None else vars(request).get(_OPERATION)
     has_span = get_current_span(current).get_span_context().is_valid
     return current if has_span or operation is None else operation.context
-
-
-def _with_context(message: Notification, params: Any) -> Notification:
-    return Notification(message.jsonrpc, message.method, params, message.id)
 
 
 def _links(current: TraceContext, parent: TraceContext) -> list[Link]:

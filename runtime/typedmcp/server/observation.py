@@ -1,0 +1,124 @@
+"""The observer of a dispatcher, which sees messages and the connection, and never the dispatcher itself."""
+
+from __future__ import annotations
+
+import threading
+from asyncio import AbstractEventLoop
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from functools import partial
+from typing import Any, Protocol
+
+import msgspec
+
+from typedmcp.errors import RemoteError
+from typedmcp.observers import Instrumentation, Network, ServerObserver
+from typedmcp.protocol.codec import Notification
+from typedmcp.protocol.framing import Frame
+from typedmcp.protocol.observation import add_to_meta, describe_frame
+from typedmcp.server.config import ServerConfig
+from typedmcp.server.context import Context
+from typedmcp.server.handshake import Handshake
+
+__all__ = ["ObservedDispatcher", "ServerObservation"]
+
+_FALLBACK = "fallback"
+
+
+class ObservedDispatcher(Protocol):
+    """The part of a dispatcher that its observation uses."""
+
+    @property
+    def config(self) -> ServerConfig: ...
+    @property
+    def handshake(self) -> Handshake: ...
+    @property
+    def is_local(self) -> bool: ...
+    @property
+    def stored_session_id(self) -> str | None: ...
+    @property
+    def network(self) -> Network | None: ...
+    @property
+    def thread_id(self) -> int: ...
+    @property
+    def loop(self) -> AbstractEventLoop: ...
+    def has_method(self, frame: Frame, revisions: Iterable[str]) -> bool: ...
+
+
+class ServerObservation:
+    """Passes what a dispatcher does to the observer of its connection."""
+
+    def __init__(self, dispatcher: ObservedDispatcher, instrumentation: Instrumentation) -> None:
+        self._dispatcher = dispatcher
+        self._observer: ServerObserver = instrumentation.observe_server(_ObservedConnection(dispatcher))
+
+    def wrap(self, functions: Mapping[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
+        """Return handlers by name that are observed."""
+        wrap = self._observer.wrap
+        return {name: wrap(function, is_known=name != _FALLBACK) for name, function in functions.items()}
+
+    def on_handshake(self, frame: Frame, revision: str) -> None:
+        """Observe a message of the handshake that has been handled."""
+        self._observer.on_handshake(describe_frame(frame, is_known=True), revision)
+
+    def on_rejected(self, frame: Frame, error: RemoteError) -> None:
+        """Observe a message that was rejected before it had a context."""
+        is_known = self._dispatcher.has_method(frame, self._dispatcher.config.revisions)
+        self._observer.on_rejected(describe_frame(frame, is_known=is_known), error)
+
+    def on_error(self, ctx: Context, code: int, text: str) -> None:
+        """Observe the error response to a request."""
+        self._observer.on_error(ctx, code, text, is_known=ctx.method_codec.handler_name != _FALLBACK)
+
+    def on_send(self, ctx: Context | None, message: msgspec.Struct) -> msgspec.Struct:
+        """Observe a request or notification to the client, and return it with what the observer adds."""
+        if not isinstance(message, Notification):
+            return message
+        members = self._observer.on_send(ctx, message.method, message.id)
+        return Notification(message.jsonrpc, message.method, add_to_meta(message.params, members), message.id)
+
+    def on_ask(
+        self, ask: Callable[[Context, Any], Awaitable[Any]], ctx: Context, request: Any
+    ) -> Coroutine[Any, Any, Any]:
+        """Observe `ask(ctx, request)`, which sends a request to the client and returns its result."""
+        return self._observer.on_ask(ctx, request.method, partial(ask, ctx, request))
+
+    def on_end(self) -> None:
+        """Observe the end of a connection, or of a session over HTTP."""
+        self._observer.on_end()
+
+
+class _ObservedConnection:
+    """The connection or session of a dispatcher, as a `ServerConnectionInfo`."""
+
+    address = None
+
+    def __init__(self, dispatcher: ObservedDispatcher) -> None:
+        self._dispatcher = dispatcher
+        self.server: ServerConfig = dispatcher.config
+
+    @property
+    def id(self) -> str | None:
+        return self._dispatcher.stored_session_id
+
+    @property
+    def network(self) -> Network | None:
+        return self._dispatcher.network
+
+    @property
+    def revision(self) -> str | None:
+        metadata = self._dispatcher.handshake.metadata
+        return None if metadata is None else metadata.revision
+
+    @property
+    def is_local(self) -> bool:
+        return self._dispatcher.is_local
+
+    def has_tool(self, name: str) -> bool | None:
+        find = self.server.input_schema_of
+        schema = None if find is None else find(name)
+        return None if schema is None else bool(schema)
+
+    def call_soon(self, function: Callable[[], object]) -> None:
+        loop = self._dispatcher.loop
+        is_here = threading.get_ident() == self._dispatcher.thread_id
+        (loop.call_soon if is_here else loop.call_soon_threadsafe)(function)

@@ -1,0 +1,27 @@
+"""The public modules: what stands in their `__all__` is for everyone, and satellites import nothing else."""
+
+from __future__ import annotations
+
+from tools.dist import SATELLITES
+
+__all__ = ["PUBLIC"]
+
+PUBLIC = (
+    "typedmcp",
+    "typedmcp.app",
+    "typedmcp.apps",
+    "typedmcp.building",
+    "typedmcp.client",
+    "typedmcp.dialect.handlers",
+    "typedmcp.dialect.models",
+    "typedmcp.dialect.structs",
+    "typedmcp.errors",
+    "typedmcp.limits",
+    "typedmcp.observers",
+    "typedmcp.server.http",
+    "typedmcp.server.store",
+    "typedmcp.sync",
+    "typedmcp.transports",
+    "typedmcp.types",
+    *(satellite.package.name for satellite in SATELLITES),
+)

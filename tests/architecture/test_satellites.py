@@ -1,0 +1,124 @@
+"""Satellites are distributions of their own, which use nothing but public names of the core."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import typedmcp
+from tests.architecture.public import PUBLIC
+from tests.cases import each
+from tests.docs.markdown import tables
+from tests.paths import ROOT
+from tools.dist import SATELLITES
+
+PACKAGES = [satellite.package for satellite in SATELLITES]
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+OURS = ("typedmcp", "mcpspec")
+
+
+def find_faults(source: str, package: str) -> Iterator[str]:
+    """Yield what a module of a satellite uses that is not public."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Import():
+                yield from (each.name for each in node.names if not _is_public(each.name, None, package))
+            case ast.ImportFrom(module=str(module)):
+                names = (each.name for each in node.names if not _is_public(module, each.name, package))
+                yield from (f"{module}.{name}" for name in names)
+            case ast.Attribute(value=value, attr=name) if re.match(r"_[^_]", name):
+                if not (isinstance(value, ast.Name) and value.id in ("self", "cls")):
+                    yield ast.unparse(node)
+            case ast.Call(func=ast.Name(id="getattr" | "setattr"), args=[_, ast.Constant(value=str(name)), *_]):
+                if name.startswith("_"):
+                    yield ast.unparse(node)
+            case _:
+                pass
+
+
+def _is_public(module: str, name: str | None, package: str) -> bool:
+    if module.partition(".")[0] == package or not re.match(rf"({'|'.join(OURS)})(\b|_)", module):
+        return True
+    if module.startswith("mcpspec"):
+        return not re.match(r"mcpspec\.support\b", module)
+    if module not in PUBLIC or name is None:
+        return module in PUBLIC
+    found = import_module(module)
+    names: Iterable[str] = getattr(found, "__all__", vars(found))
+    return name in names and not name.startswith("_")
+
+
+@each("package", PACKAGES, ids=[package.name for package in PACKAGES])
+def test_a_satellite_uses_public_names_alone(package: Path) -> None:
+    faults = {
+        path.name: found
+        for path in package.rglob("*.py")
+        if (found := [*find_faults(path.read_text(encoding="utf-8"), package.name)])
+    }
+    assert faults == {}
+
+
+@each(
+    "source, fault",
+    [
+        ("from typedmcp.server.dispatcher import Dispatcher", "typedmcp.server.dispatcher.Dispatcher"),
+        ("from typedmcp.errors import _rebuild", "typedmcp.errors._rebuild"),
+        ("import typedmcp.protocol.codec", "typedmcp.protocol.codec"),
+        ("from typedmcp_other.inner import name", "typedmcp_other.inner.name"),
+        ("from mcpspec.support.converters import with_meta", "mcpspec.support.converters.with_meta"),
+        ("client._session", "client._session"),
+        ("getattr(client, '_session', None)", "getattr(client, '_session', None)"),
+    ],
+)
+def test_the_use_of_a_private_name_is_found(source: str, fault: str) -> None:
+    assert [*find_faults(source, "typedmcp_otel")] == [fault]
+
+
+@each("satellite", SATELLITES, ids=[satellite.name for satellite in SATELLITES])
+def test_a_satellite_has_the_version_of_the_core_and_an_extra(satellite: Any) -> None:
+    project = tomllib.loads((satellite.project / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["version"] == typedmcp.__version__
+    assert f"typedmcp=={typedmcp.__version__}" in project["dependencies"]
+    extra = PROJECT["project"]["optional-dependencies"][satellite.name.removeprefix("typedmcp-")]
+    assert f"{satellite.name}=={typedmcp.__version__}" in extra
+
+
+def test_every_satellite_is_checked_like_the_core() -> None:
+    tool = PROJECT["tool"]
+    for satellite in SATELLITES:
+        folder, name = satellite.project.relative_to(ROOT).as_posix(), satellite.package.name
+        assert folder in tool["ruff"]["src"]
+        assert folder in tool["mypy"]["mypy_path"]
+        assert folder in tool["pyright"]["extraPaths"]
+        assert name in tool["importlinter"]["root_packages"]
+        assert tool["uv"]["sources"][satellite.name] == {"workspace": True}
+        assert folder in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+        assert (ROOT / "tests" / name).is_dir()
+
+
+def test_the_page_on_building_lists_the_public_modules() -> None:
+    page = ROOT / "docs" / "building-on-typedmcp.md"
+    (rows,) = (rows for _, (head, *rows) in tables(page) if head[0] == "module")
+    listed = {name for row in rows for name in re.findall(r"`(typedmcp[\w.]*)`", row[0])}
+    assert listed == {name for name in PUBLIC if not name.startswith("typedmcp_")}
+
+
+@each("name", ["Telemetry", "instrument", "telemetry"])
+def test_a_name_that_a_satellite_has_says_how_to_install_it(name: str) -> None:
+    with pytest.raises(ImportError, match=r"typedmcp-otel: pip install 'typedmcp\[otel\]'.* typedmcp_otel"):
+        exec(f"from typedmcp import {name}")  # noqa: S102  # hidden from type checkers
+
+
+def test_the_core_loads_no_satellite() -> None:
+    code = "import sys, typedmcp; [getattr(typedmcp, name) for name in typedmcp.__all__]; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not [name for name in done.stdout.split() if name.startswith("typedmcp_")]

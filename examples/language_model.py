@@ -1,5 +1,7 @@
 """A loop of a language model with tools, in the format of Anthropic's API. The model here is a fake: it needs no key.
 
+It needs the extra `hosts`.
+
     python examples/language_model.py
 
 With the SDK, `ask_model` is `(await anthropic.AsyncAnthropic().messages.create(…)).model_dump()`.
@@ -11,6 +13,7 @@ import asyncio
 from typing import Any
 
 import typedmcp
+from typedmcp_hosts import call_for, tools_for
 
 server = typedmcp.Server("weather")
 
@@ -42,12 +45,12 @@ def ask_model(messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> di
 async def main() -> None:
     messages: list[dict[str, Any]] = [{"role": "user", "content": "How will the weather be in Bergen?"}]
     async with typedmcp.connect(server) as client:
-        tools = await client.tools_for("anthropic")
+        tools = await tools_for(client, "anthropic")
         answer = ask_model(messages, tools)
         while answer["stop_reason"] == "tool_use":
             messages.append({"role": "assistant", "content": answer["content"]})
             calls = [part for part in answer["content"] if part["type"] == "tool_use"]
-            results = [await client.call_for("anthropic", part) for part in calls]
+            results = [await call_for(client, "anthropic", part) for part in calls]
             messages.append({"role": "user", "content": results})
             answer = ask_model(messages, tools)
     print(answer["content"][0]["text"])  # I expect rain in Bergen, for 2 days.

@@ -136,8 +136,11 @@ _MEANT = {
 }
 """Hints for names that do not exist, by the name."""
 
-_SATELLITES = dict.fromkeys(("Telemetry", "instrument", "uninstrument"), ("otel", "typedmcp_otel"))
-"""Names that distributions of their own have, with the extra that installs one, and its package."""
+_SATELLITES = {
+    **dict.fromkeys(("LlmApi", "call_for", "tools_for"), "hosts"),
+    **dict.fromkeys(("Telemetry", "instrument", "uninstrument"), "otel"),
+}
+"""Names of satellites, and the extras that install these."""
 
 
 def __getattr__(name: str) -> object:
@@ -148,8 +151,8 @@ def __getattr__(name: str) -> object:
     if name in _SATELLITES:
         from typedmcp.errors import moved
 
-        extra, package = _SATELLITES[name]  # an `AttributeError` would lose its text in `from typedmcp import …`
-        raise ImportError(moved(f"{__name__}.{name}", extra, f"from {package} import {name}"))
+        extra = _SATELLITES[name]  # an `AttributeError` would lose its text in `from typedmcp import …`
+        raise ImportError(moved(f"{__name__}.{name}", extra, f"from {__name__}_{extra} import {name}"))
     if module is None:
         meant = _MEANT.get(name) or _find_type(name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{f'; {meant}' if meant else ''}")

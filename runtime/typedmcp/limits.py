@@ -179,12 +179,6 @@ class Limits(Struct, frozen=True, kw_only=True):  # a dataclass of this size add
     The client forgets the schemas it used least recently, and does not check the results of their tools. The first is
     reported.
     """
-    llm_schema_bytes: int = 256 * _KIB
-    """Bytes of the input schema of one tool in the format of the API that `tools_for` names. Gemini has no references:
-    definitions count at each place that refers to them.
-
-    The tool is left out and reported. Other tools are declared.
-    """
     result_problems: int = 10_000
     """Invalid parts of one result that are left out or repaired.
 

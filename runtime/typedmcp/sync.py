@@ -40,6 +40,7 @@ from typedmcp.client import CallOptions, ChangeEvent, Client, ConnectOptions, Se
 from typedmcp.client.config import Config
 from typedmcp.client.group import ClientGroup
 from typedmcp.client.group import connect_all as async_connect_all
+from typedmcp.client.guesses import BLOCKING_ATTRIBUTES
 from typedmcp.errors import UsageError
 from typedmcp.transports.concurrency import is_awaitable, new_event_loop, run_in_daemon_thread
 
@@ -244,6 +245,18 @@ class _BlockingClient(Generic[C]):
         self.loop_thread.run(self.async_client.close())
         _open_clients.discard(self)
 
+    def run(
+        self, function: Callable[Concatenate[C, A], Coroutine[Any, Any, R]], /, *args: A.args, **kwargs: A.kwargs
+    ) -> R:
+        """Run an async function that takes an async client, and return its result: `client.run(tools_for, "openai")`.
+
+        It runs in the event loop of the client, with further arguments as they are given.
+        """
+        return self.loop_thread.run(function(self.async_client, *args, **_with_threads(kwargs)))
+
+    if not TYPE_CHECKING:
+        locals().update(BLOCKING_ATTRIBUTES)
+
 
 def _blocking(
     method: Callable[Concatenate[C, A], Coroutine[Any, Any, R]],
@@ -253,6 +266,19 @@ def _blocking(
     @wraps(method)
     def call(self: _BlockingClient[C], /, *args: A.args, **kwargs: A.kwargs) -> R:
         return self.loop_thread.run(method(self.async_client, *args, **_with_threads(kwargs)))
+
+    return call
+
+
+def _in_loop(method: Callable[Concatenate[C, A], R]) -> Callable[Concatenate[_BlockingClient[C], A], R]:
+    """Make a method that runs a plain one in the event loop."""
+
+    @wraps(method)
+    def call(self: _BlockingClient[C], /, *args: A.args, **kwargs: A.kwargs) -> R:
+        async def run() -> R:
+            return method(self.async_client, *args, **kwargs)
+
+        return self.loop_thread.run(run())
 
     return call
 
@@ -424,8 +450,7 @@ class SyncClient(_BlockingClient[Client]):
 
     send_raw: Final = _blocking(Client.send_raw)
     notify: Final = _blocking(Client.notify)
-    tools_for: Final = _blocking(Client.tools_for)
-    call_for: Final = _blocking(Client.call_for)
+    report: Final = _in_loop(Client.report)
     list_tools: Final = _blocking(Client.list_tools)
     list_resources: Final = _blocking(Client.list_resources)
     list_resource_templates: Final = _blocking(Client.list_resource_templates)
@@ -551,8 +576,7 @@ class SyncClientGroup(_BlockingClient[ClientGroup]):
         )
         return self.loop_thread.run(call)
 
-    tools_for: Final = _blocking(ClientGroup.tools_for)
-    call_for: Final = _blocking(ClientGroup.call_for)
+    report: Final = _in_loop(ClientGroup.report)
     list_tools: Final = _blocking(ClientGroup.list_tools)
     list_prompts: Final = _blocking(ClientGroup.list_prompts)
     list_resources: Final = _blocking(ClientGroup.list_resources)

@@ -17,7 +17,7 @@ from tests.cases import each
 from typedmcp.client import CallOptions, ConnectOptions
 from typedmcp.server.http.asgi import AsgiOptions
 
-NARROWING = {"is_awaitable", "is_object"}
+NARROWING = {"is_array", "is_awaitable", "is_object"}
 """Functions whose result is a `TypeIs`, for which only type checkers need typing-extensions."""
 
 

@@ -105,6 +105,13 @@ def test_every_satellite_is_checked_like_the_core() -> None:
         assert (ROOT / "tests" / name).is_dir()
 
 
+def test_the_reference_lists_every_public_name_of_a_satellite_once() -> None:
+    text = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "reference").glob("*.md"))
+    named = re.findall(r"^::: (typedmcp_\S+)$", text, re.MULTILINE)
+    public = [f"{package.name}.{name}" for package in PACKAGES for name in import_module(package.name).__all__]
+    assert sorted(named) == sorted(public)
+
+
 def test_the_page_on_building_lists_the_public_modules() -> None:
     page = ROOT / "docs" / "building-on-typedmcp.md"
     (rows,) = (rows for _, (head, *rows) in tables(page) if head[0] == "module")
@@ -112,9 +119,9 @@ def test_the_page_on_building_lists_the_public_modules() -> None:
     assert listed == {name for name in PUBLIC if not name.startswith("typedmcp_")}
 
 
-@each("name", ["Telemetry", "instrument", "telemetry"])
-def test_a_name_that_a_satellite_has_says_how_to_install_it(name: str) -> None:
-    with pytest.raises(ImportError, match=r"typedmcp-otel: pip install 'typedmcp\[otel\]'.* typedmcp_otel"):
+@each("name, extra", [("Telemetry", "otel"), ("instrument", "otel"), ("telemetry", "otel"), ("tools_for", "hosts")])
+def test_a_name_that_a_satellite_has_says_how_to_install_it(name: str, extra: str) -> None:
+    with pytest.raises(ImportError, match=rf"pip install 'typedmcp\[{extra}\]'.* typedmcp_{extra}"):
         exec(f"from typedmcp import {name}")  # noqa: S102  # hidden from type checkers
 
 

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 import typedmcp
-from tests.client.llm.test_llm import APIS, HINTS, PARTS, make_server, server_of
 from tests.interop.install import python
 from tests.paths import ROOT
 from tests.server.scripted import run
+from tests.typedmcp_hosts.test_llm import APIS, HINTS, PARTS, make_server, server_of
+from typedmcp_hosts import call_for, tools_for
 
 pytestmark = [
     pytest.mark.long,
@@ -35,12 +36,12 @@ def test_declarations_and_results_fit_the_types_of_the_sdks() -> None:
     async def main() -> None:
         for hint in HINTS:
             async with typedmcp.connect(server_of(hint)) as client:
-                values.extend([(f"{api} tool", tool) for api in APIS for tool in await client.tools_for(api)])
+                values.extend([(f"{api} tool", tool) for api in APIS for tool in await tools_for(client, api)])
         async with typedmcp.connect(make_server()) as client:
             for api in APIS:
-                values.extend([(f"{api} tool", tool) for tool in await client.tools_for(api)])
+                values.extend([(f"{api} tool", tool) for tool in await tools_for(client, api)])
                 for name, arguments in (("math_add", {"a": 1, "b": 2}), ("draw", {}), ("fail", {}), ("absent", {})):
-                    values.append((f"{api} result", await client.call_for(api, PARTS[api](name, arguments))))
+                    values.append((f"{api} result", await call_for(client, api, PARTS[api](name, arguments))))
 
     run(main)
     assert len(values) > len(HINTS) * len(APIS)

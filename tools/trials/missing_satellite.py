@@ -1,19 +1,18 @@
-"""Import the module that a satellite replaces, which is not installed: the error says how to install it.
+"""Import a name of a satellite that is not installed from the core: the error says how to install it.
 
 Usage: `python missing_satellite.py PACKAGE`.
 """
 
-import importlib
 import sys
 
-FORMER = {"typedmcp_otel": "typedmcp.telemetry"}
-"""The modules of the core that satellites have replaced, by the package."""
+NAMES = {"typedmcp_hosts": "tools_for", "typedmcp_otel": "telemetry"}
+"""A name of each satellite."""
 
 package = sys.argv[1]
 said = ""
 try:
-    importlib.import_module(FORMER[package])
+    exec(f"from typedmcp import {NAMES[package]}")  # noqa: S102
 except ImportError as error:
     said = str(error)
 assert f"pip install 'typedmcp[{package.removeprefix('typedmcp_')}]'" in said, said
-assert f"import {package}" in said, said
+assert package in said.partition("then")[2], said

@@ -3,31 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from typedmcp.errors import UsageError
+from typedmcp.protocol.guesses import GuessedAttribute
 from typedmcp.protocol.option_checks import unknown_option
 
-__all__ = ["ATTRIBUTES", "OPTIONS", "GuessedAttribute", "reject_options"]
-
-
-class GuessedAttribute:
-    """Raise an error about an attribute that other libraries have, and say what to use.
-
-    A method `__getattr__` would slow down every attribute of the class.
-    """
-
-    def __init__(self, meant: str) -> None:
-        self._meant = meant
-        self._name = ""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, value: object, owner: type) -> Any:
-        text = f"{owner.__name__!r} object has no attribute {self._name!r}; {self._meant}"
-        raise AttributeError(text, name=self._name, obj=value)
-
+__all__ = ["ATTRIBUTES", "OPTIONS", "reject_options"]
 
 _ASGI = "use typedmcp.asgi(server)"
 _SERVE = "use await typedmcp.serve_async(server), or server.run()"

@@ -15,6 +15,7 @@ from typedmcp.client.cache import ResponseCache
 from typedmcp.client.callbacks import Callbacks
 from typedmcp.client.calls import CallRunner, Finish
 from typedmcp.client.connection import ConnectionManager
+from typedmcp.client.guesses import ATTRIBUTES
 from typedmcp.client.incoming import IncomingMessageHandler
 from typedmcp.client.listening import SubscriptionRunner
 from typedmcp.client.negotiation import ClientIdentity
@@ -38,13 +39,10 @@ if TYPE_CHECKING:
 
     from typedmcp.client.arguments import Arguments
     from typedmcp.client.extensions import ClientExtension
-    from typedmcp.client.llm.formats import LlmApi
-    from typedmcp.client.llm.toolbox import Toolbox
     from typedmcp.client.tasks import TaskCalls
     from typedmcp.protocol.extensions import Extension
 else:
     Arguments = ForwardRef("Arguments", module="typedmcp.client.arguments")  # for `inspect.signature`
-    LlmApi = ForwardRef("LlmApi", module="typedmcp.client.llm.formats")
     TaskCalls = ForwardRef("TaskCalls", module="typedmcp.client.tasks")
 
 __all__ = ["Client", "connect"]
@@ -126,7 +124,9 @@ class Client:
             self._add_extensions(callbacks.extensions, self._access)
         self._subscriptions = SubscriptionRunner(self._connection, self._calls, self._incoming.subscriptions)
         self._closing: asyncio.Task[None] | None = None
-        self._toolboxes: dict[LlmApi, Toolbox] = {}
+
+    if not TYPE_CHECKING:
+        locals().update(ATTRIBUTES)
 
     def _bind_extensions(self, given: Sequence[Extension | ClientExtension]) -> Sequence[ClientExtension]:
         self._access: _ExtensionAccess | None = _ExtensionAccess(self) if given else None
@@ -339,29 +339,12 @@ class Client:
         params.arguments = _encode_arguments(cast(object, arguments))  # objects inside the mapping could not be encoded
         return await self._calls.call("tools/call", params, options, finish)
 
-    async def tools_for(self, api: LlmApi) -> list[dict[str, Any]]:
-        """Return declarations of all tools for the API of a language model.
+    def report(self, diagnostic: Diagnostic) -> None:
+        """Pass a diagnostic to `on_diagnostic`, or log it, as is done with those of the client itself.
 
-        Names that the API does not allow are changed; `call_for` knows them. A tool whose schema is too large for the
-        limit `llm_schema_bytes` is left out and reported.
+        It is for libraries that build on the client.
         """
-        return await self._toolbox(api).declare()
-
-    async def call_for(self, api: LlmApi, part: object) -> dict[str, Any]:
-        """Call the tool that a part of a model's answer asks for, and return the part with the result for the model.
-
-        `part` is a dict, or an object of the API's SDK. Failed calls and unknown tools are results, which the API's way
-        marks as errors. Raises `UsageError` for a part that asks for no tool.
-        """
-        return await self._toolbox(api).call(part)
-
-    def _toolbox(self, api: LlmApi) -> Toolbox:
-        from typedmcp.client.llm.toolbox import Toolbox  # few clients need it
-
-        if api not in self._toolboxes:
-            limits = self._connection.limits
-            self._toolboxes[api] = Toolbox(api, self.tools, self.call_tool, limits, self._incoming.report)
-        return self._toolboxes[api]
+        self._incoming.report(diagnostic)
 
     async def list_tools(self, cursor: str | None = None, **options: Unpack[CallOptions]) -> D.ListToolsResult:
         """Return one page of the tools. `tools()` gives all of them."""

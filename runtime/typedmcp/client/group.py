@@ -6,7 +6,6 @@ import asyncio
 import logging
 import re
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
-from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, ForwardRef, Literal, TypeAlias, TypeVar, Unpack, overload
 
@@ -15,21 +14,18 @@ import msgspec
 from typedmcp import dialect
 from typedmcp.client.client import Client
 from typedmcp.client.config import Config, ServerEntry, load_entries
+from typedmcp.client.guesses import ATTRIBUTES
 from typedmcp.client.options import CallOptions, ConnectOptions
 from typedmcp.errors import Error, InvalidParamsError, MethodNotFoundError, ResourceNotFoundError, UsageError
-from typedmcp.limits import DEFAULT_LIMITS
-from typedmcp.protocol.diagnostics import deliver_diagnostic
+from typedmcp.protocol.diagnostics import Diagnostic, deliver_diagnostic
 from typedmcp.protocol.text import log_failure, visible
 
 if TYPE_CHECKING:
     from typing_extensions import TypeForm
 
     from typedmcp.client.arguments import Arguments
-    from typedmcp.client.llm.formats import LlmApi
-    from typedmcp.client.llm.toolbox import Toolbox
 else:
     Arguments = ForwardRef("Arguments", module="typedmcp.client.arguments")  # for `inspect.signature`
-    LlmApi = ForwardRef("LlmApi", module="typedmcp.client.llm.formats")
 
 __all__ = ["ClientGroup", "connect_all"]
 
@@ -94,7 +90,9 @@ class ClientGroup:
         self._is_closed = False
         self._listed: dict[_Feature, dict[str, frozenset[str]]] = {}
         """The names, URIs or templates that each server has listed."""
-        self._toolboxes: dict[LlmApi, Toolbox] = {}
+
+    if not TYPE_CHECKING:
+        locals().update(ATTRIBUTES)
 
     # Opening and closing
 
@@ -265,30 +263,12 @@ class ClientGroup:
             own_name, arguments, result_type=result_type, raise_on_error=raise_on_error, **options
         )
 
-    async def tools_for(self, api: LlmApi) -> list[dict[str, Any]]:
-        """Return declarations of all tools for the API of a language model.
+    def report(self, diagnostic: Diagnostic) -> None:
+        """Pass a diagnostic to `on_diagnostic`, or log it, as is done with those of the client itself.
 
-        Names that the API does not allow are changed; `call_for` knows them. A tool whose schema is too large for the
-        limit `llm_schema_bytes` is left out and reported.
+        It is for libraries that build on the client.
         """
-        return await self._toolbox(api).declare()
-
-    async def call_for(self, api: LlmApi, part: object) -> dict[str, Any]:
-        """Call the tool that a part of a model's answer asks for, and return the part with the result for the model.
-
-        `part` is a dict, or an object of the API's SDK. Failed calls and unknown tools are results, which the API's way
-        marks as errors. Raises `UsageError` for a part that asks for no tool.
-        """
-        return await self._toolbox(api).call(part)
-
-    def _toolbox(self, api: LlmApi) -> Toolbox:
-        from typedmcp.client.llm.toolbox import Toolbox  # few clients need it
-
-        if api not in self._toolboxes:
-            limits, on_diagnostic = self._options.get("limits", DEFAULT_LIMITS), self._options.get("on_diagnostic")
-            report = partial(deliver_diagnostic, on_diagnostic=on_diagnostic)
-            self._toolboxes[api] = Toolbox(api, self.tools, self.call_tool, limits, report)
-        return self._toolboxes[api]
+        deliver_diagnostic(diagnostic, self._options.get("on_diagnostic"))
 
     async def get_prompt(
         self, name: str, arguments: Mapping[str, str] | None = None, **options: Unpack[CallOptions]

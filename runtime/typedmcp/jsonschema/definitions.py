@@ -8,11 +8,9 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from mcpspec.support.objects import is_array, is_object
+from typedmcp.jsonschema.keywords import MAP_KEYWORDS
 
-__all__ = [
-    "ANNOTATIONS", "LIST_KEYWORDS", "MAP_KEYWORDS", "REFERENCE", "SCHEMA_KEYWORDS", "JsonSchema",
-    "collect_definitions", "object_schema", "resolve_root",
-]  # fmt: skip
+__all__ = ["REFERENCE", "JsonSchema", "collect_definitions", "object_schema", "resolve_root"]
 
 JsonSchema: TypeAlias = dict[str, Any]
 """A JSON Schema that is an object."""
@@ -21,17 +19,6 @@ REFERENCE: Final = "#/$defs/{name}"
 """A reference to a definition at the root."""
 _DATA_KEYWORDS: Final = frozenset({"default", "enum", "const", "examples", "required"})
 """Keywords whose values hold no schemas."""
-MAP_KEYWORDS: Final = frozenset({"properties", "patternProperties", "dependentSchemas"})
-"""Keywords whose values hold schemas by name."""
-LIST_KEYWORDS: Final = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
-"""Keywords whose values are lists of schemas."""
-SCHEMA_KEYWORDS: Final = frozenset({
-    "items", "additionalProperties", "propertyNames", "contains", "not", "if", "then", "else", "unevaluatedItems",
-    "unevaluatedProperties",
-})  # fmt: skip
-"""Keywords whose values are schemas."""
-ANNOTATIONS: Final = frozenset({"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"})
-"""Keywords that restrict no values."""
 _OMITTED_KEYWORDS: Final = frozenset({"$defs", "uniqueItems"})
 """Definitions move to the root. `uniqueItems` would be wrong: a set accepts an array that repeats a value."""
 

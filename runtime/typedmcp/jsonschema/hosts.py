@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from mcpspec.support.objects import is_array, is_object
-from typedmcp.jsonschema.definitions import LIST_KEYWORDS, MAP_KEYWORDS, SCHEMA_KEYWORDS
+from typedmcp.jsonschema.keywords import LIST_KEYWORDS, MAP_KEYWORDS, SCHEMA_KEYWORDS
 
 __all__ = ["MAX_NAME", "SchemaRefusal", "find_refusals", "replace_forbidden"]
 

@@ -15,14 +15,8 @@ import msgspec
 
 from mcpspec.support.objects import is_array, is_object
 from typedmcp.jsonschema.adapt import schema_of
-from typedmcp.jsonschema.definitions import (
-    ANNOTATIONS,
-    LIST_KEYWORDS,
-    MAP_KEYWORDS,
-    REFERENCE,
-    SCHEMA_KEYWORDS,
-    JsonSchema,
-)
+from typedmcp.jsonschema.definitions import REFERENCE, JsonSchema
+from typedmcp.jsonschema.keywords import ANNOTATIONS, LIST_KEYWORDS, MAP_KEYWORDS, SCHEMA_KEYWORDS
 
 __all__ = ["portable_schema_of", "to_portable"]
 

@@ -12,8 +12,9 @@ from mcpspec.support.objects import is_object
 from typedmcp.jsonschema import records
 from typedmcp.jsonschema.constraints import read_metadata
 from typedmcp.jsonschema.custom_types import CustomType, SchemaOf, custom_type, type_name
-from typedmcp.jsonschema.definitions import LIST_KEYWORDS, SCHEMA_KEYWORDS, JsonSchema
+from typedmcp.jsonschema.definitions import JsonSchema
 from typedmcp.jsonschema.explain import explain_key
+from typedmcp.jsonschema.keywords import LIST_KEYWORDS, SCHEMA_KEYWORDS
 from typedmcp.jsonschema.records import is_record
 from typedmcp.jsonschema.values import UnsupportedTypeError, ValueConversionError, is_pydantic
 

@@ -11,14 +11,14 @@ import pytest
 
 import typedmcp
 from tests.cases import each
-from tests.client.llm.test_llm import APIS, schema_in
 from tests.hostile_schemas import HOSTILE, find_excess, input_schema
 from tests.server.scripted import run
-from typedmcp import Diagnostic, DiagnosticKind, Limits
-from typedmcp.client.llm.formats import FORMATS, LlmApi
-from typedmcp.client.llm.schemas import to_gemini_schema, to_json_schema
+from tests.typedmcp_hosts.test_llm import APIS, schema_in
+from typedmcp import Diagnostic, DiagnosticKind
 from typedmcp.dialect import handlers, structs
-from typedmcp.jsonschema.schema_cost import SchemaRejectedError
+from typedmcp_hosts import LlmApi, call_for, tools_for
+from typedmcp_hosts.formats import FORMATS
+from typedmcp_hosts.schemas import DeclarationError, to_gemini_schema, to_json_schema
 
 LIMIT = 40_000
 EXPLODING = input_schema(HOSTILE["members, twice"])
@@ -47,7 +47,7 @@ def test_the_work_and_the_result_are_in_proportion_to_the_schema_and_the_limit(
     sizes = [0]
 
     def attempt() -> None:
-        with suppress(SchemaRejectedError):
+        with suppress(DeclarationError):
             sizes.append(len(json.dumps(convert(schema, LIMIT), separators=(",", ":"))))
 
     assert not find_excess(attempt, 4 * (LIMIT + len(json.dumps(schema)))), "too much work"
@@ -64,17 +64,17 @@ def test_a_tool_whose_schema_is_too_large_is_left_out_and_reported_and_the_other
     async def main() -> None:
         reports: list[Diagnostic] = []
         async with typedmcp.connect(Handler(), on_diagnostic=reports.append) as client:
-            declared = await client.tools_for("gemini")
+            declared = await tools_for(client, "gemini")
             assert [each["name"] for each in declared] == ["first", "last"]
             (report,) = reports
             assert (report.kind, report.method) == (DiagnosticKind.INVALID_DATA, "tools/list")
             assert report.text == (
                 "the tool 'bad\\x1b' is not declared to gemini: its inputSchema has more than 262144 bytes "
-                "(llm_schema_bytes) in the format of the API; raise the limit, or let the server offer a smaller schema"
+                "(max_schema_bytes) in the format of the API; raise the limit, or let the server offer a smaller schema"
             )
-            result = await client.call_for("gemini", {"functionCall": {"name": "last", "args": {}}})
+            result = await call_for(client, "gemini", {"functionCall": {"name": "last", "args": {}}})
             assert result["functionResponse"]["response"] == {"output": "last"}
-            assert len(await client.tools_for("anthropic")) == 3
+            assert len(await tools_for(client, "anthropic")) == 3
 
     run(main)
 
@@ -82,8 +82,9 @@ def test_a_tool_whose_schema_is_too_large_is_left_out_and_reported_and_the_other
 @each("api", APIS)
 def test_the_limit_is_an_option(api: LlmApi) -> None:
     async def main() -> None:
-        async with typedmcp.connect(Handler(), limits=Limits(llm_schema_bytes=100), on_diagnostic=print) as client:
-            assert [schema_in(each) is not None for each in await client.tools_for(api)] == [True, True]
+        async with typedmcp.connect(Handler(), on_diagnostic=print) as client:
+            declared = await tools_for(client, api, max_schema_bytes=100)
+            assert [schema_in(each) is not None for each in declared] == [True, True]
 
     run(main)
 
@@ -92,13 +93,13 @@ def test_a_group_reports_such_a_tool(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         reports: list[Diagnostic] = []
         async with typedmcp.connect_all({"a": Handler(), "b": Handler()}, on_diagnostic=reports.append) as group:
-            assert len(await group.tools_for("gemini")) == 4
+            assert len(await tools_for(group, "gemini")) == 4
             assert [report.params for report in reports] == ["a_bad\x1b", "b_bad\x1b"]
-        async with typedmcp.connect_all({"a": Handler()}, limits=Limits(llm_schema_bytes=1)) as group:
-            assert await group.tools_for("openai") == []
+        async with typedmcp.connect_all({"a": Handler()}) as group:
+            assert await tools_for(group, "openai", max_schema_bytes=1) == []
 
     run(main)
-    assert caplog.text.count("llm_schema_bytes") == 3
+    assert caplog.text.count("max_schema_bytes") == 3
 
 
 ODD: list[Any] = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import dataclasses
 import enum
@@ -19,12 +20,12 @@ from msgspec import Meta
 
 import typedmcp
 from tests.cases import each
-from tests.client.llm.subsets import SUBSETS, find_refusals
 from tests.server.scripted import run
+from tests.typedmcp_hosts.subsets import SUBSETS, find_refusals
 from typedmcp import Image, Server, ToolError, UsageError
-from typedmcp.client.llm.formats import LlmApi
-from typedmcp.client.llm.toolbox import api_name
-from typedmcp.limits import DEFAULT_LIMITS
+from typedmcp_hosts import LlmApi, call_for, tools_for
+from typedmcp_hosts.schemas import MAX_SCHEMA_BYTES
+from typedmcp_hosts.tools import api_name
 
 APIS: tuple[LlmApi, ...] = get_args(LlmApi)
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -110,7 +111,7 @@ def test_schemas_of_signatures_are_in_the_subset_of_each_api(hint: Any) -> None:
             assert find_refusals(tool.input_schema, SUBSETS["openai"]) == []
             assert find_refusals(tool.input_schema, SUBSETS["anthropic"]) == []
             for api in APIS:
-                (declaration,) = await client.tools_for(api)
+                (declaration,) = await tools_for(client, api)
                 assert find_refusals(schema_in(declaration), SUBSETS[api]) == [], api
                 assert {*schema_in(declaration)["properties"]} == {"a", "b"}
 
@@ -153,9 +154,9 @@ FOREIGN: list[dict[str, Any]] = [
 @each("schema", FOREIGN, ids=str)
 @each("api", APIS)
 def test_schemas_of_other_servers_become_an_object_that_the_api_takes(api: LlmApi, schema: dict[str, Any]) -> None:
-    from typedmcp.client.llm.formats import FORMATS
+    from typedmcp_hosts.formats import FORMATS
 
-    made = schema_in(FORMATS[api].declare("tool", "", schema, DEFAULT_LIMITS.llm_schema_bytes))
+    made = schema_in(FORMATS[api].declare("tool", "", schema, MAX_SCHEMA_BYTES))
     assert made is None or find_refusals(made, SUBSETS[api]) == []
 
 
@@ -252,12 +253,12 @@ RESULTS: dict[LlmApi, list[dict[str, Any]]] = {
 def test_calls_of_a_model_are_made_and_answered_in_the_format_of_its_api(api: LlmApi) -> None:
     async def main() -> None:
         async with typedmcp.connect(make_server()) as client:
-            await client.tools_for(api)
+            await tools_for(client, api)
             part = PARTS[api]
             assert [
-                await client.call_for(api, part("math_add", {"a": 1, "b": 2})),
-                await client.call_for(api, part("draw", {})),
-                await client.call_for(api, part("fail", {})),
+                await call_for(client, api, part("math_add", {"a": 1, "b": 2})),
+                await call_for(client, api, part("draw", {})),
+                await call_for(client, api, part("fail", {})),
             ] == RESULTS[api]
 
     run(main)
@@ -266,9 +267,9 @@ def test_calls_of_a_model_are_made_and_answered_in_the_format_of_its_api(api: Ll
 def test_names_that_become_equal_stay_different() -> None:
     async def main() -> None:
         async with typedmcp.connect(make_server()) as client:
-            names = [tool["name"] for tool in await client.tools_for("anthropic")]
+            names = [tool["name"] for tool in await tools_for(client, "anthropic")]
             assert len({*names}) == 4
-            result = await client.call_for("anthropic", PARTS["anthropic"](names[1], {}))
+            result = await call_for(client, "anthropic", PARTS["anthropic"](names[1], {}))
             assert result["content"] == [{"type": "text", "text": "other"}]
 
     run(main)
@@ -279,7 +280,7 @@ def test_names_that_become_equal_stay_different() -> None:
 def test_what_a_model_gets_wrong_is_a_result(api: LlmApi, name: str, arguments: Any) -> None:
     async def main() -> None:
         async with typedmcp.connect(make_server()) as client:
-            result = msgspec.json.encode(await client.call_for(api, PARTS[api](name, arguments))).decode()
+            result = msgspec.json.encode(await call_for(client, api, PARTS[api](name, arguments))).decode()
             assert "rror" in result
 
     run(main)
@@ -289,7 +290,7 @@ def test_arguments_that_are_not_json_are_a_result() -> None:
     async def main() -> None:
         async with typedmcp.connect(make_server()) as client:
             part = {"id": "c1", "type": "function", "function": {"name": "draw", "arguments": "{"}}
-            assert (await client.call_for("openai", part))["content"].startswith("Error: ")
+            assert (await call_for(client, "openai", part))["content"].startswith("Error: ")
 
     run(main)
 
@@ -300,7 +301,7 @@ def test_a_part_that_asks_for_no_tool_is_an_error(api: LlmApi, part: object) -> 
     async def main() -> None:
         async with typedmcp.connect(make_server()) as client:
             with pytest.raises(UsageError, match="asks for no tool"):
-                await client.call_for(api, part)
+                await call_for(client, api, part)
 
     run(main)
 
@@ -309,7 +310,7 @@ def test_an_unknown_api_is_an_error() -> None:
     async def main() -> None:
         async with typedmcp.connect(make_server()) as client:
             with pytest.raises(UsageError, match="unknown API 'other'; known: openai"):
-                await client.tools_for(cast("LlmApi", "other"))
+                await tools_for(client, cast("LlmApi", "other"))
 
     run(main)
 
@@ -317,8 +318,8 @@ def test_an_unknown_api_is_an_error() -> None:
 def test_a_group_offers_the_tools_of_all_servers() -> None:
     async def main() -> None:
         async with typedmcp.connect_all({"a": make_server(), "b": make_server()}) as group:
-            assert len(await group.tools_for("anthropic")) == 8
-            result = await group.call_for("anthropic", PARTS["anthropic"]("b_math_add", {"a": 1, "b": 2}))
+            assert len(await tools_for(group, "anthropic")) == 8
+            result = await call_for(group, "anthropic", PARTS["anthropic"]("b_math_add", {"a": 1, "b": 2}))
             assert result["content"] == [{"type": "text", "text": '{"sum":3}'}]
 
     run(main)
@@ -326,5 +327,8 @@ def test_a_group_offers_the_tools_of_all_servers() -> None:
 
 def test_the_blocking_client_calls_for_a_model() -> None:
     with typedmcp.sync.connect(make_server()) as client:
-        assert len(client.tools_for("gemini")) == 4
-        assert client.call_for("gemini", PARTS["gemini"]("fail", {})) == RESULTS["gemini"][2]
+        assert len(client.run(tools_for, "gemini")) == 4
+        assert client.run(call_for, "gemini", PARTS["gemini"]("fail", {})) == RESULTS["gemini"][2]
+        unusable: Any = client
+        with pytest.raises(UsageError, match=r"client\.run\(tools_for, api\)"):
+            asyncio.run(tools_for(unusable, "gemini"))

@@ -9,18 +9,22 @@ is a limit on what is written.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from mcpspec.support.objects import is_array, is_object
-from typedmcp.jsonschema.definitions import LIST_KEYWORDS, MAP_KEYWORDS, REFERENCE, SCHEMA_KEYWORDS, JsonSchema
+from typedmcp.building import is_array, is_object
+from typedmcp.jsonschema.keywords import LIST_KEYWORDS, MAP_KEYWORDS, SCHEMA_KEYWORDS
 from typedmcp.jsonschema.portable import to_portable
-from typedmcp.jsonschema.schema_cost import SchemaRejectedError
-from typedmcp.limits import DEFAULT_LIMITS
 
-__all__ = ["to_gemini_schema", "to_json_schema"]
+__all__ = ["MAX_SCHEMA_BYTES", "DeclarationError", "to_gemini_schema", "to_json_schema"]
 
+_JsonSchema: TypeAlias = dict[str, Any]
+
+MAX_SCHEMA_BYTES: Final = 256 << 10
+"""Bytes of the input schema of one tool in the format of an API. Definitions count at each place that they stand in:
+Gemini has no references."""
+_REFERENCE: Final = "#/$defs/"
 _NOT_AT_ROOT: Final = frozenset({"anyOf", "oneOf", "allOf", "not", "enum", "$schema", "$id"})
 """Keywords that OpenAI and Anthropic refuse at the root of a schema, or that say nothing to a model."""
 _MAX_DEFINITIONS: Final = 100
@@ -40,10 +44,14 @@ _INVALID: Final = (TypeError, LookupError, AttributeError)
 """Exceptions for schemas that are not valid. Such a schema accepts everything: the server has the last word."""
 
 
-def to_json_schema(schema: Mapping[str, Any], max_bytes: int = DEFAULT_LIMITS.llm_schema_bytes) -> JsonSchema:
+class DeclarationError(ValueError):
+    """A tool cannot be declared to an API because of its input schema."""
+
+
+def to_json_schema(schema: Mapping[str, Any], max_bytes: int = MAX_SCHEMA_BYTES) -> _JsonSchema:
     """Return an input schema as OpenAI and Anthropic take it: an object at the root, and portable below.
 
-    Raises `SchemaRejectedError` if it has more than `max_bytes`.
+    Raises `DeclarationError` if it has more than `max_bytes`.
     """
     definitions = schema.get("$defs")
     has_many = is_object(definitions) and len(definitions) > _MAX_DEFINITIONS
@@ -53,10 +61,10 @@ def to_json_schema(schema: Mapping[str, Any], max_bytes: int = DEFAULT_LIMITS.ll
     return _check_size(made, max_bytes)
 
 
-def to_gemini_schema(schema: Mapping[str, Any], max_bytes: int = DEFAULT_LIMITS.llm_schema_bytes) -> JsonSchema:
+def to_gemini_schema(schema: Mapping[str, Any], max_bytes: int = MAX_SCHEMA_BYTES) -> _JsonSchema:
     """Return an input schema as Gemini's `Schema`, which has neither references nor lists of types.
 
-    Raises `SchemaRejectedError` if it has more than `max_bytes`.
+    Raises `DeclarationError` if it has more than `max_bytes`.
     """
     made = _to_portable(schema, references=True)
     try:
@@ -64,48 +72,48 @@ def to_gemini_schema(schema: Mapping[str, Any], max_bytes: int = DEFAULT_LIMITS.
     except _INVALID:
         root = {}
     except RecursionError:
-        raise SchemaRejectedError((), _TOO_DEEP) from None
+        raise DeclarationError(_TOO_DEEP) from None
     return _check_size({**root, "type": "object"} if root.keys() != {"anyOf"} else {"type": "object"}, max_bytes)
 
 
-def _to_object(schema: JsonSchema) -> JsonSchema:
+def _to_object(schema: _JsonSchema) -> _JsonSchema:
     root = {key: value for key, value in schema.items() if key not in _NOT_AT_ROOT}
     if "$ref" in root:
         root = {**_resolve(root, schema.get("$defs", {})), "$defs": schema.get("$defs", {})}
     return {**root, "type": "object", "properties": root.get("properties", {})}
 
 
-def _to_portable(schema: Mapping[str, Any], *, references: bool) -> JsonSchema:
+def _to_portable(schema: Mapping[str, Any], *, references: bool) -> _JsonSchema:
     try:
         return to_portable(_clean(schema, _MAX_DEPTH), references=references)
     except _INVALID:
         return {"type": "object"}
     except RecursionError:
-        raise SchemaRejectedError((), _TOO_DEEP) from None
+        raise DeclarationError(_TOO_DEEP) from None
 
 
-def _has_more(schema: JsonSchema, max_bytes: int) -> bool:
+def _has_more(schema: _JsonSchema, max_bytes: int) -> bool:
     return len(msgspec.json.encode(schema)) > max_bytes
 
 
-def _check_size(schema: JsonSchema, max_bytes: int) -> JsonSchema:
+def _check_size(schema: _JsonSchema, max_bytes: int) -> _JsonSchema:
     if _has_more(schema, max_bytes):
         raise _too_large(max_bytes)
     return schema
 
 
-def _too_large(max_bytes: int) -> SchemaRejectedError:
-    text = f"has more than {max_bytes} bytes (llm_schema_bytes) in the format of the API"
-    return SchemaRejectedError((), f"{text}; raise the limit, or let the server offer a smaller schema")
+def _too_large(max_bytes: int) -> DeclarationError:
+    text = f"has more than {max_bytes} bytes (max_schema_bytes) in the format of the API"
+    return DeclarationError(f"{text}; raise the limit, or let the server offer a smaller schema")
 
 
-def _clean(schema: object, depth: int) -> JsonSchema:
+def _clean(schema: object, depth: int) -> _JsonSchema:
     """Return a schema of any draft in the shape of 2020-12, with an empty schema for what is none."""
     if schema is False:
         return {"not": {}}
     if depth == 0 or not is_object(schema):
         return {}
-    made: JsonSchema = {}
+    made: _JsonSchema = {}
     for key, value in schema.items():
         if key in MAP_KEYWORDS or key == "$defs":
             made[key] = {name: _clean(inner, depth - 1) for name, inner in value.items()} if is_object(value) else {}
@@ -120,9 +128,9 @@ def _clean(schema: object, depth: int) -> JsonSchema:
     return made
 
 
-def _resolve(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> JsonSchema:
+def _resolve(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> _JsonSchema:
     """Return the definition that a schema refers to, with the schema's other keywords."""
-    name = str(schema["$ref"]).removeprefix(REFERENCE.format(name=""))
+    name = str(schema["$ref"]).removeprefix(_REFERENCE)
     inner: Any = definitions.get(name, {})
     return {**inner, **{key: value for key, value in schema.items() if key != "$ref"}}
 
@@ -135,7 +143,7 @@ class _GeminiWriter:
         self._max_bytes = max_bytes
         self._left = max_bytes
 
-    def write(self, schema: Mapping[str, Any], enclosing: tuple[str, ...]) -> JsonSchema:
+    def write(self, schema: Mapping[str, Any], enclosing: tuple[str, ...]) -> _JsonSchema:
         """Return a schema as Gemini takes it. `enclosing` are the references that it stands for."""
         if "$ref" in schema:
             name = str(schema["$ref"])
@@ -163,7 +171,7 @@ class _GeminiWriter:
         made.update(self._write_parts(schema, kind, enclosing))
         return made
 
-    def _write_parts(self, schema: Mapping[str, Any], kind: str, enclosing: tuple[str, ...]) -> JsonSchema:
+    def _write_parts(self, schema: Mapping[str, Any], kind: str, enclosing: tuple[str, ...]) -> _JsonSchema:
         if kind == "array":
             parts = schema.get("prefixItems")
             items = schema.get("items") or ({"anyOf": parts} if parts else {})
@@ -172,14 +180,16 @@ class _GeminiWriter:
             return {}
         required = [*(schema.get("required") or ())]
         self._spend_text([*properties, *required])
-        made: JsonSchema = {"properties": {name: self.write(inner, enclosing) for name, inner in properties.items()}}
+        made: _JsonSchema = {"properties": {name: self.write(inner, enclosing) for name, inner in properties.items()}}
         return {**made, "required": required} if required else made
 
-    def _write_union(self, schema: Mapping[str, Any], options: Iterable[Any], enclosing: tuple[str, ...]) -> JsonSchema:
+    def _write_union(
+        self, schema: Mapping[str, Any], options: Iterable[Any], enclosing: tuple[str, ...]
+    ) -> _JsonSchema:
         """Return a union, whose null is `nullable`."""
         made = {key: schema[key] for key in ("title", "description", "default") if schema.get(key) is not None}
         self._spend_text(made)
-        inner: list[JsonSchema] = []
+        inner: list[_JsonSchema] = []
         for option in options:
             if option.get("type") == "null":
                 made["nullable"] = True
@@ -198,7 +208,7 @@ class _GeminiWriter:
             raise _too_large(self._max_bytes)
 
 
-def _gemini_choices(schema: Mapping[str, Any]) -> JsonSchema:
+def _gemini_choices(schema: Mapping[str, Any]) -> _JsonSchema:
     """Return the choices of a schema: as `enum` if they are strings, otherwise as a description."""
     choices = [schema["const"]] if "const" in schema else schema.get("enum")
     if not is_array(choices):

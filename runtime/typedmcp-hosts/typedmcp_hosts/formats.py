@@ -7,9 +7,9 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from mcpspec.support.objects import is_object
-from typedmcp.client.llm.schemas import to_gemini_schema, to_json_schema
+from typedmcp.building import is_object
 from typedmcp.errors import UsageError
+from typedmcp_hosts.schemas import to_gemini_schema, to_json_schema
 
 __all__ = ["FORMATS", "ApiFormat", "LlmApi", "ToolCall", "format_of"]
 
@@ -35,7 +35,7 @@ class ApiFormat(NamedTuple):
     declare: Callable[[str, str, Mapping[str, Any], int], _Json]
     """Returns the declaration of a tool from its name, description and input schema.
 
-    Raises `SchemaRejectedError` for a schema that has more than a number of bytes in this format.
+    Raises `DeclarationError` for a schema that has more than a number of bytes in this format.
     """
     parse_call: Callable[[Mapping[str, Any]], ToolCall]
     """Reads the part of an answer that asks for a call. Raises `KeyError` or `TypeError` for other parts."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typedmcp.client.llm.formats import LlmApi
-from typedmcp.client.llm.toolbox import Toolbox
+from typedmcp_hosts.formats import LlmApi
+from typedmcp_hosts.tools import call_for, tools_for
 
-__all__ = ["LlmApi", "Toolbox"]
+__all__ = ["LlmApi", "call_for", "tools_for"]

@@ -59,6 +59,15 @@ def rebuilt(result: Any) -> Any:
     return structs.from_builtins(structs.to_builtins(result), cast(Any, type)(result))
 
 
+@each("revision", SUPPORTED)
+@each("uri", [None, 5], ids=repr)
+def test_a_schema_that_names_no_dialect_is_a_problem_on_every_revision(revision: str, uri: Any) -> None:
+    schema = {"type": "object", "$schema": uri}
+    result, problems = read("tools/list", revision, {"tools": [TOOL, {"name": "b", "inputSchema": schema}]})
+    assert [tool.name for tool in result.tools] == ["a"]
+    assert [problem.path for problem in problems] == ["result.tools[1].inputSchema.$schema"]
+
+
 # Valid results
 
 

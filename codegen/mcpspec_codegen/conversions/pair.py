@@ -75,9 +75,10 @@ class Pair:
             self._texts[name] = self._method(source, target, name)
         self._spread_partial()
         for name in self._inherited():
-            if name not in self._texts:
+            if name not in self._texts and name in self.source.definitions:
                 self._texts[name] = self._leave(name)
-        return dict(sorted(self._texts.items()))
+        inherited = {} if self.newer is None else self.newer.methods
+        return dict(sorted({**inherited, **self._texts}.items()))
 
     def _inherited(self) -> list[str]:
         """List the inherited methods that are called like a type."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from types import NoneType
 from typing import Any, ClassVar, Final, Protocol, TypeAlias, get_args, get_origin
 
 import msgspec
@@ -158,7 +157,7 @@ class Upgrade(_Conversion):
         return plain
 
     def as_schema(self, name: str, value: Any, lost: DroppedFields) -> Any:  # noqa: ARG002  # nothing is lost
-        if value.get("$schema").__class__ not in _SCHEMA_URI:  # older revisions do not declare it
+        if not isinstance(value.get("$schema", ""), str):  # older revisions do not declare it
             raise ValueError("$schema")
         kind = getattr(self.module, name)
         if not is_open(kind):
@@ -167,9 +166,6 @@ class Upgrade(_Conversion):
         made = kind.__new__(kind)
         made.update(value)
         return made
-
-
-_SCHEMA_URI: Final = (str, NoneType)
 
 
 @cache

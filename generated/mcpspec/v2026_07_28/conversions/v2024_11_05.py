@@ -19,19 +19,9 @@ class Upgrade(v2025_03_26.Upgrade):
 
     partial = frozenset(
         {
-            "AudioContent",
             "CallToolRequestParams",
             "CompleteRequestParams",
-            "CompleteRequestParamsContext",
-            "DiscoverResult",
-            "ElicitRequest",
-            "ElicitRequestFormParams",
-            "ElicitRequestParams",
-            "ElicitRequestURLParams",
-            "ElicitResult",
             "GetPromptRequestParams",
-            "Icon",
-            "InputRequiredResult",
             "ListPromptsRequestParams",
             "ListResourceTemplatesRequestParams",
             "ListResourcesRequestParams",
@@ -41,21 +31,8 @@ class Upgrade(v2025_03_26.Upgrade):
             "PaginatedRequestParams",
             "ReadResourceRequestParams",
             "RequestParams",
-            "ResourceLink",
-            "ResourceTemplateReference",
-            "SubscriptionFilter",
-            "SubscriptionsAcknowledgedNotificationParams",
-            "SubscriptionsListenRequestParams",
-            "SubscriptionsListenResult",
-            "ToolAnnotations",
-            "ToolChoice",
-            "ToolResultContent",
-            "ToolUseContent",
         }
     )
-
-    def AudioContent(self, value: Any, lost: list[str]) -> Any:
-        return value
 
     def ProgressNotificationParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
         absent = self.absent
@@ -87,9 +64,6 @@ class Upgrade(v2025_03_26.Upgrade):
             description=absent if value.description is UNSET else value.description,
             input_schema=self.as_schema("ToolInputSchema", value.input_schema, lost),
         )
-
-    def ToolAnnotations(self, value: Any, lost: list[str]) -> Any:
-        return value
 
 
 class Downgrade(v2025_03_26.Downgrade):

@@ -21,16 +21,7 @@ class Upgrade(v2025_06_18.Upgrade):
         {
             "CallToolRequestParams",
             "CompleteRequestParams",
-            "CompleteRequestParamsContext",
-            "DiscoverResult",
-            "ElicitRequest",
-            "ElicitRequestFormParams",
-            "ElicitRequestParams",
-            "ElicitRequestURLParams",
-            "ElicitResult",
             "GetPromptRequestParams",
-            "Icon",
-            "InputRequiredResult",
             "ListPromptsRequestParams",
             "ListResourceTemplatesRequestParams",
             "ListResourcesRequestParams",
@@ -40,15 +31,6 @@ class Upgrade(v2025_06_18.Upgrade):
             "PaginatedRequestParams",
             "ReadResourceRequestParams",
             "RequestParams",
-            "ResourceLink",
-            "ResourceTemplateReference",
-            "SubscriptionFilter",
-            "SubscriptionsAcknowledgedNotificationParams",
-            "SubscriptionsListenRequestParams",
-            "SubscriptionsListenResult",
-            "ToolChoice",
-            "ToolResultContent",
-            "ToolUseContent",
         }
     )
 
@@ -93,18 +75,6 @@ class Upgrade(v2025_06_18.Upgrade):
             ref=self.of_class[value.ref.__class__](value.ref, lost),
             argument=self.CompleteRequestParamsArgument(value.argument, lost),
         )
-
-    def CompleteRequestParamsContext(self, value: Any, lost: list[str]) -> Any:
-        return value
-
-    def ElicitRequest(self, value: Any, lost: list[str]) -> Any:
-        return value
-
-    def ElicitRequestParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
-        return value
-
-    def ElicitResult(self, value: Any, lost: list[str]) -> Any:
-        return value
 
     def EmbeddedResource(self, value: Any, lost: list[str]) -> Any:
         absent = self.absent
@@ -154,9 +124,6 @@ class Upgrade(v2025_06_18.Upgrade):
             size=absent if value.size is UNSET else value.size,
         )
 
-    def ResourceLink(self, value: Any, lost: list[str]) -> Any:
-        return value
-
     def ResourceReference(self, value: Any, lost: list[str]) -> Any:
         return self.types.ResourceTemplateReference(uri=value.uri)
 
@@ -169,9 +136,6 @@ class Upgrade(v2025_06_18.Upgrade):
             mime_type=absent if value.mime_type is UNSET else value.mime_type,
             annotations=absent if value.annotations is UNSET else self.Annotations(value.annotations, lost),
         )
-
-    def ResourceTemplateReference(self, value: Any, lost: list[str]) -> Any:
-        return value
 
     def Root(self, value: Any, lost: list[str]) -> Any:
         absent = self.absent

@@ -21,12 +21,7 @@ class Upgrade(v2025_11_25.Upgrade):
         {
             "CallToolRequestParams",
             "CompleteRequestParams",
-            "DiscoverResult",
-            "ElicitRequestFormParams",
-            "ElicitRequestURLParams",
             "GetPromptRequestParams",
-            "Icon",
-            "InputRequiredResult",
             "ListPromptsRequestParams",
             "ListResourceTemplatesRequestParams",
             "ListResourcesRequestParams",
@@ -36,13 +31,6 @@ class Upgrade(v2025_11_25.Upgrade):
             "PaginatedRequestParams",
             "ReadResourceRequestParams",
             "RequestParams",
-            "SubscriptionFilter",
-            "SubscriptionsAcknowledgedNotificationParams",
-            "SubscriptionsListenRequestParams",
-            "SubscriptionsListenResult",
-            "ToolChoice",
-            "ToolResultContent",
-            "ToolUseContent",
         }
     )
 
@@ -101,17 +89,8 @@ class Upgrade(v2025_11_25.Upgrade):
         lost.append("ElicitRequest.id")
         return self.types.ElicitRequest(params=self.of_class[value.params.__class__](value.params, lost=lost))
 
-    def ElicitRequestFormParams(self, value: Any, lost: list[str]) -> Any:
-        return value
-
     def ElicitRequestParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
         lost.append("ElicitRequestParams")
-        return value
-
-    def ElicitRequestURLParams(self, value: Any, lost: list[str]) -> Any:
-        return value
-
-    def Icon(self, value: Any, lost: list[str]) -> Any:
         return value
 
     def Implementation(self, value: Any, lost: list[str]) -> Any:
@@ -159,6 +138,9 @@ class Upgrade(v2025_11_25.Upgrade):
         return self.types.ListRootsRequest(
             params=absent if value.params is UNSET else self.as_object("ListRootsRequestParams", value.params, lost)
         )
+
+    def ListRootsRequestParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
+        return value
 
     def ListToolsRequestParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
         absent = self.absent
@@ -260,15 +242,6 @@ class Upgrade(v2025_11_25.Upgrade):
             annotations=absent if value.annotations is UNSET else self.ToolAnnotations(value.annotations, lost),
             meta=absent if value.meta is UNSET else value.meta,
         )
-
-    def ToolChoice(self, value: Any, lost: list[str]) -> Any:
-        return value
-
-    def ToolResultContent(self, value: Any, lost: list[str]) -> Any:
-        return value
-
-    def ToolUseContent(self, value: Any, lost: list[str]) -> Any:
-        return value
 
 
 class Downgrade(v2025_11_25.Downgrade):

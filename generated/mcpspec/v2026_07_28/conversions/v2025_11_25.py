@@ -24,23 +24,16 @@ class Upgrade(v2026_07_28.Upgrade):
             "CompleteRequestParams",
             "CreateMessageRequest",
             "CreateMessageRequestParams",
-            "DiscoverResult",
             "ElicitRequest",
             "ElicitRequestFormParams",
             "ElicitRequestURLParams",
             "GetPromptRequestParams",
-            "InputRequiredResult",
             "ListRootsRequest",
-            "ListRootsRequestParams",
             "ListToolsResult",
             "PaginatedRequestParams",
             "ReadResourceRequestParams",
             "RequestParams",
             "ServerCapabilities",
-            "SubscriptionFilter",
-            "SubscriptionsAcknowledgedNotificationParams",
-            "SubscriptionsListenRequestParams",
-            "SubscriptionsListenResult",
             "Tool",
         }
     )
@@ -126,9 +119,6 @@ class Upgrade(v2026_07_28.Upgrade):
             tool_choice=absent if value.tool_choice is UNSET else self.ToolChoice(value.tool_choice, lost),
         )
 
-    def DiscoverResult(self, value: Any, lost: list[str]) -> Any:
-        return value
-
     def ElicitRequest(self, value: Any, lost: list[str]) -> Any:
         lost.append("ElicitRequest.id")
         return self.types.ElicitRequest(params=self.of_class[value.params.__class__](value.params, lost))
@@ -178,9 +168,6 @@ class Upgrade(v2026_07_28.Upgrade):
             messages=items(self.PromptMessage, value.messages, lost),
         )
 
-    def InputRequiredResult(self, value: Any, lost: list[str]) -> Any:
-        return value
-
     def ListPromptsResult(self, value: Any, lost: list[str]) -> Any:
         absent = self.absent
         return self.types.ListPromptsResult(
@@ -220,9 +207,6 @@ class Upgrade(v2026_07_28.Upgrade):
         return self.types.ListRootsRequest(
             params=absent if value.params is UNSET else self.RequestParams(value.params, lost=lost)
         )
-
-    def ListRootsRequestParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
-        return value
 
     def ListRootsResult(self, value: Any, lost: list[str]) -> Any:
         if value.meta is not UNSET:
@@ -300,20 +284,6 @@ class Upgrade(v2026_07_28.Upgrade):
             resources=absent if value.resources is UNSET else self.ServerCapabilitiesResources(value.resources, lost),
             tools=absent if value.tools is UNSET else self.ServerCapabilitiesTools(value.tools, lost),
         )
-
-    def SubscriptionFilter(self, value: Any, lost: list[str]) -> Any:
-        return value
-
-    def SubscriptionsAcknowledgedNotificationParams(
-        self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED
-    ) -> Any:
-        return value
-
-    def SubscriptionsListenRequestParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
-        return value
-
-    def SubscriptionsListenResult(self, value: Any, lost: list[str]) -> Any:
-        return value
 
     def Tool(self, value: Any, lost: list[str]) -> Any:
         absent = self.absent

@@ -69,13 +69,14 @@ def _module(title: str, classes: list[tuple[str, str, str, dict[str, str], set[s
     parts += [f"from {package} import {name}"] if base else []
     for own, parent, doc, methods, partial in classes:
         names = ", ".join(map(quote, sorted(partial)))
-        parts.append(f'class {own}({parent}):\n    """{doc}"""\n\n    partial = frozenset({{{names}}})\n')
+        partial_types = f"partial: ClassVar[frozenset[str]] = frozenset({{{names}}})"
+        parts.append(f'class {own}({parent}):\n    """{doc}"""\n\n    {partial_types}\n')
         parts += methods.values()
     return "\n\n".join(parts) + "\n"
 
 
 _IMPORTS = """\
-from typing import Any
+from typing import Any, ClassVar
 from msgspec import UNSET
 from mcpspec.support import converters, rules
 from mcpspec.support.converters import OWN, UNREPORTED, items, items_by_class, values, values_by_class

@@ -22,9 +22,9 @@ from mcpspec.support.objects import spread_union
 from mcpspec.support.structs import OpenObject, constructor, to_builtins
 
 __all__ = [
-    "ABSENT", "IMPLIED", "OWN", "UNREPORTED", "Converter", "Downgrade", "DroppedFields", "Upgrade", "converter_for",
-    "is_object", "items", "items_by_class", "load_conversion", "open_converter", "values", "values_by_class",
-    "with_meta",
+    "ABSENT", "IMPLIED", "OWN", "UNREPORTED", "ByClass", "Conversion", "Converter", "Downgrade", "DroppedFields",
+    "Upgrade", "converter_for", "is_object", "items", "items_by_class", "load_conversion", "open_converter", "values",
+    "values_by_class", "with_meta",
 ]  # fmt: skip
 
 DroppedFields: TypeAlias = list[str]
@@ -62,19 +62,19 @@ class _Constructors:
                 setattr(self, name, constructor(kind))
 
 
-class _Conversion:
+class Conversion:
     """The base of conversions in both directions."""
 
     partial: ClassVar[frozenset[str]] = frozenset()
     """The types whose converted values may be invalid, or may contain values of the source's types."""
 
     def __init__(self, module: Any, absent: Any) -> None:
-        self.module = module
+        self.module: Any = module
         """The module of the target's types."""
-        self.absent = absent
+        self.absent: Any = absent
         """The value of an absent member of the target: None in everyday types, UNSET in exact ones."""
         self.types: Any = _Constructors(module)
-        self.of_class = _ByClass(self)
+        self.of_class: ByClass = ByClass(self)
         """The methods for the members of unions, by the class of the value."""
 
     def method(self, name: str) -> Any:
@@ -96,14 +96,14 @@ class _Conversion:
         return next((method for each in names if (method := self.method(each)) is not None), None)
 
 
-class _ByClass(dict[type, Converter]):
+class ByClass(dict[type[Any], Converter]):
     """The methods of a conversion by the class of a value, found when they are first used."""
 
-    def __init__(self, conversion: _Conversion) -> None:
+    def __init__(self, conversion: Conversion) -> None:
         super().__init__()
         self._conversion = conversion
 
-    def __missing__(self, kind: type) -> Converter:
+    def __missing__(self, kind: type[Any]) -> Converter:
         found: list[Converter] = [m for base in kind.__mro__ if (m := self._conversion.method(base.__name__))]
         is_known = issubclass(kind, msgspec.Struct) and hasattr(self._conversion.module, kind.__name__)
         if not found and not is_known:
@@ -117,7 +117,7 @@ def items(convert: Converter, values: Sequence[Any], lost: DroppedFields) -> lis
     return [convert(each, lost) for each in values]
 
 
-def items_by_class(of_class: _ByClass, values: Sequence[Any], lost: DroppedFields) -> list[Any]:
+def items_by_class(of_class: ByClass, values: Sequence[Any], lost: DroppedFields) -> list[Any]:
     """Convert the items of a list by their classes."""
     return [of_class[each.__class__](each, lost) for each in values]
 
@@ -127,7 +127,7 @@ def values(convert: Converter, members: Mapping[str, Any], lost: DroppedFields) 
     return {key: convert(each, lost) for key, each in members.items()}
 
 
-def values_by_class(of_class: _ByClass, members: Mapping[str, Any], lost: DroppedFields) -> dict[str, Any]:
+def values_by_class(of_class: ByClass, members: Mapping[str, Any], lost: DroppedFields) -> dict[str, Any]:
     """Convert the values of an object by their classes."""
     return {key: of_class[each.__class__](each, lost) for key, each in members.items()}
 
@@ -141,7 +141,7 @@ def _keep(value: Any, lost: DroppedFields) -> Any:  # noqa: ARG001  # nothing is
     return value
 
 
-class Upgrade(_Conversion):
+class Upgrade(Conversion):
     """The base of conversions from exact types of a revision to types of a modern one, everyday or exact."""
 
     def __init__(self, module: Any, *, is_exact: bool = False) -> None:
@@ -174,7 +174,7 @@ def _holds_objects(kind: Any) -> bool:
     return is_open(kind) and any(holds_objects(hint) for hint, _ in declared_members(kind).values())
 
 
-class Downgrade(_Conversion):
+class Downgrade(Conversion):
     """The base of conversions from types of a modern revision to types of an older one, everyday or exact alike.
 
     With `copies`, the modern revision's own upgrade to the exact types of the older one, values of equal types and

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Final
 
 from mcpspec import v2026_07_28 as _revision
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 exact = _revision.exact.structs
-conversions = import_module(f"{_revision.__name__}.conversions")
+conversions: ModuleType = import_module(f"{_revision.__name__}.conversions")
 PACKAGE: Final = _revision.__name__.rpartition(".")[2]
 """The name of the revision's package in `mcpspec`."""
 

@@ -208,5 +208,8 @@ def set_default_instrumentation(instrumentation: Instrumentation | None) -> None
 
 def check_telemetry(value: object) -> None:
     """Raise `UsageError` for an option `telemetry` that is none."""
-    if value is not None and not hasattr(value, "observe_server"):
-        raise UsageError(f"telemetry must be a typedmcp_otel.Telemetry, such as Telemetry(), not {value!r}")
+    if value is not None and (isinstance(value, type) or not hasattr(value, "observe_server")):
+        raise UsageError(
+            f"telemetry must be an Instrumentation, such as typedmcp_otel.Telemetry(), not {value!r}; "
+            "pip install 'typedmcp[otel]' brings it, in a checkout ./runtime/typedmcp-otel"
+        )

@@ -257,6 +257,12 @@ ERRORS: dict[str, tuple[Any, str, type[Exception], str]] = {
         TypeError,
         "TextContent of mcpspec.compat is of no revision; decode it as a type of the revision first",
     ),
+    "an everyday value that its own revision does not allow": (
+        mcpspec.revision("2025-06-18").structs.Tool(name="w", input_schema={}),
+        NEWEST,
+        ConversionError,
+        "inputSchema.type: required, but missing, as the exact type of 2025-06-18 says",
+    ),
     "a value of no revision": ({"type": "text"}, OLDEST, TypeError, "expected a value of a type of mcpspec, got dict"),
 }
 

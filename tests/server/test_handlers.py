@@ -565,6 +565,42 @@ def test_with_the_pydantic_codec_handlers_take_and_return_models(revision: str) 
     run(main)
 
 
+class OfModels(handlers.ServerStub[Context]):
+    """A handler on structs that returns a model."""
+
+    async def call_tool(self, params: structs.CallToolRequestParams, ctx: Context) -> Any:
+        return models.CallToolResult(content=[])
+
+
+class OfStructs(Models):
+    """A handler on models that returns a struct."""
+
+    async def call_tool(self, params: models.CallToolRequestParams, ctx: Context) -> Any:
+        return structs.CallToolResult(content=[])
+
+
+@each_revision
+@each(
+    "handler, codec, remedy",
+    [
+        (OfModels(), "msgspec", "serve it with codec='pydantic'"),
+        (OfStructs(), "pydantic", "serve it without codec='pydantic'"),
+    ],
+    ids=["models", "structs"],
+)
+def test_a_result_of_the_other_library_is_reported_with_the_codec_to_serve_it_with(
+    handler: Any, codec: Any, remedy: str, revision: str
+) -> None:
+    async def main() -> None:
+        async with served(handler, codec=codec) as client:
+            await client.open(revision)
+            await client.error("tools/call", {"name": "x", "arguments": {}})
+            (report,) = client.of_kind(typedmcp.DiagnosticKind.INTERNAL_ERROR)
+            assert remedy in str(report.error)
+
+    run(main)
+
+
 @each("revision", ["2025-06-18", "2025-11-25", MODERN_REVISION])
 def test_input_requests_work_with_the_pydantic_codec(revision: str) -> None:
     async def main() -> None:

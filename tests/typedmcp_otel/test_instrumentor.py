@@ -62,7 +62,9 @@ def test_the_entry_point_takes_the_providers_that_it_is_given() -> None:
 
 
 def test_an_option_that_is_no_telemetry_is_an_error() -> None:
-    with pytest.raises(typedmcp.UsageError, match=r"telemetry must be a typedmcp_otel\.Telemetry"):
+    with pytest.raises(
+        typedmcp.UsageError, match=r"telemetry must be an Instrumentation, such as typedmcp_otel\.Telemetry\(\)"
+    ):
         typedmcp.connect(server, telemetry=True)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     with pytest.raises(typedmcp.UsageError, match="telemetry must be"):
         typedmcp.ServerConfig(server, telemetry=True)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

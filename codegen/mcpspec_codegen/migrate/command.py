@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 __all__ = ["add_options", "migrate"]
 
-_NEEDS_LIBCST = "mcpspec-codegen migrate needs LibCST: pip install 'mcpspec-codegen[migrate]'"
+_NEEDS_LIBCST = (
+    "mcpspec-codegen migrate needs LibCST: pip install 'mcpspec-codegen[migrate]', "
+    "in a checkout ./generated './codegen[migrate]'"
+)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

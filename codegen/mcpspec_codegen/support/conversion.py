@@ -124,8 +124,12 @@ _IMPLIED_MEMBERS = {"result_type": "complete", "ttl_ms": 0, "cache_scope": "priv
 
 
 def _to_exact(value: Any, way: _Way) -> Any:
-    """Return a model, or an everyday struct, as an exact struct."""
-    return from_builtins(way.types.to_builtins(value), way.source)
+    """Return a model, or an everyday struct, as an exact struct. Raises `ConversionError` if it is not valid as one."""
+    try:
+        return from_builtins(way.types.to_builtins(value), way.source)
+    except DecodeError as error:
+        reason = f"{error.reason}, as the exact type of {way.versions[0]} says"
+        raise ConversionError(error.path, reason, *way.versions) from error
 
 
 def _check(value: Any, made: Any, meta: Mapping[str, Any] | None, way: _Way) -> tuple[Any, list[str]]:

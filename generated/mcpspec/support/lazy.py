@@ -107,7 +107,7 @@ def _import(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name != "pydantic":
             raise
-        text = f"{name} needs Pydantic: pip install 'mcpspec[pydantic]'"
+        text = f"{name} needs Pydantic: pip install 'mcpspec[pydantic]', in a checkout './generated[pydantic]'"
         raise ModuleNotFoundError(text, name=error.name) from error
 
 

@@ -152,7 +152,8 @@ class MethodCodec:
         found = next((result for result in known if issubclass(kind, result)), None)
         if found is None and known:
             names = " or ".join(_describe(result, kind) for result in known)
-            raise UsageError(f"the handler of {self.method} returned {_describe(kind, *known)}, expected {names}")
+            hint = _codec_hint(kind, known)
+            raise UsageError(f"the handler of {self.method} returned {_describe(kind, *known)}, expected {names}{hint}")
         return kind if found is None else found
 
 
@@ -172,6 +173,13 @@ def _describe(kind: type, *others: type) -> str:
     """Return the name of a class, with its module if another class has the same name."""
     is_unique = all(kind.__name__ != other.__name__ for other in others)
     return kind.__name__ if is_unique else f"{kind.__module__}.{kind.__name__}"
+
+
+def _codec_hint(kind: type, known: Sequence[type]) -> str:
+    """Return what to change if a handler returns types of the other library."""
+    if all(kind.__name__ != other.__name__ for other in known) or _is_struct(kind) == _is_struct(known[0]):
+        return ""
+    return "; serve it without codec='pydantic'" if _is_struct(kind) else "; serve it with codec='pydantic'"
 
 
 def _results(method: Method[Any, Any], table: MethodTable) -> list[type]:

@@ -279,7 +279,8 @@ def test_without_libcst_it_says_how_to_install_it() -> None:
     )
     done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "error: mcpspec-codegen migrate needs LibCST: pip install 'mcpspec-codegen[migrate]'\n"
+    remedy = "pip install 'mcpspec-codegen[migrate]', in a checkout ./generated './codegen[migrate]'"
+    assert done.stderr == f"error: mcpspec-codegen migrate needs LibCST: {remedy}\n"
 
 
 # The names of the package

@@ -21,7 +21,8 @@ INSTALL_LOWEST = $(UV) pip install --quiet --python $(LOWEST)/bin/python --resol
 EXTRAS := auth,cli,hosts,http,jsonschema,keyring,otel,pydantic,redis,uvloop
 
 RUNTIME_TESTS := tests/jsonschema tests/server/store tests/client/test_client.py \
-	tests/client/test_output_validation.py tests/client/http tests/auth tests/typedmcp_hosts tests/typedmcp_otel tests/cli/test_calls.py tests/cli/test_help.py
+	tests/client/test_output_validation.py tests/client/http tests/auth tests/typedmcp_hosts tests/typedmcp_otel \
+	tests/typedmcp_redis tests/cli/test_calls.py tests/cli/test_help.py
 
 # Fail unless the variables that a target requires are set.
 needs = $(foreach name,$(1),$(if $($(name)),,$(error $@ needs $(name)=…; see `make help`)))

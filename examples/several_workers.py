@@ -1,7 +1,7 @@
 """Several workers that share a store in Redis: a client of one worker is notified of a change in another.
 
 Run `MCP_REDIS=redis://127.0.0.1:6379 python several_workers.py`. It starts two workers and connects to both. `deploy/`
-has the same for uvicorn behind nginx. Needs Redis, and the extras `http` and `redis`.
+has the same for uvicorn behind nginx. Needs Redis, and the extras `http` and `redis` (`typedmcp-redis`).
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import typedmcp
+import typedmcp_redis
 from typedmcp import Server, text_of
 
 server = Server("board", version="1.0")
@@ -34,7 +35,7 @@ async def announce() -> str:
 
 def serve() -> None:
     """Serve as one of several workers. All share a store, and a key that signs the state clients hold."""
-    store = typedmcp.RedisStore(os.environ["MCP_REDIS"])
+    store = typedmcp_redis.RedisStore(os.environ["MCP_REDIS"])
     state_signer = typedmcp.StateSigner(os.environ["MCP_KEY"].encode())
     server.run("http", port=0, store=store, state_signer=state_signer)
 

@@ -16,6 +16,7 @@ from typing import Any
 from msgspec.structs import fields
 
 import typedmcp
+import typedmcp_redis
 from tests.cases import each
 from tests.docs import frames, limits
 from tests.docs.markdown import PAGES, Block, anchors, blocks, links, name_of, prose, replace_block, tables
@@ -219,7 +220,7 @@ def test_the_tables_of_limits_are_made_from_the_code() -> None:
 
 @each(
     "store, head",
-    [(typedmcp.MemoryStore, "option of the memory store"), (typedmcp.RedisStore, "option of the Redis store")],
+    [(typedmcp.MemoryStore, "option of the memory store"), (typedmcp_redis.RedisStore, "option of the Redis store")],
 )
 def test_every_option_of_a_store_is_in_a_table(store: type, head: str) -> None:
     assert sorted(_names_in(DOCS / "deploying.md", "option of stores", head)) == sorted(_parameters(store))

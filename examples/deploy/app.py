@@ -4,6 +4,7 @@ import asyncio
 import os
 
 import typedmcp
+import typedmcp_redis
 from typedmcp.dialect import structs
 
 TOOL = structs.Tool(name="count", description="Count to five, twice a second", input_schema={"type": "object"})
@@ -26,5 +27,5 @@ app = typedmcp.asgi(
     name="clock",
     hosts=os.environ["MCP_HOSTS"].split(),
     state_signer=typedmcp.StateSigner(os.environ["MCP_KEY"].encode()),
-    store=typedmcp.RedisStore(os.environ["MCP_REDIS"]),
+    store=typedmcp_redis.RedisStore(os.environ["MCP_REDIS"]),
 )

@@ -62,8 +62,7 @@ if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
     from typedmcp.server.state_token import StateSigner
     from typedmcp.server.store import Store
     from typedmcp.server.store.memory import MemoryStore
-    from typedmcp.server.store.redis import RedisStore
-    from typedmcp.tasks import MemoryTaskStore, RedisTaskStore, ServerTasks, TaskLimits, TaskStore
+    from typedmcp.tasks import MemoryTaskStore, ServerTasks, TaskLimits, TaskStore
     from typedmcp.transports import Transport
     from typedmcp.transports.memory import memory_pair
     from typedmcp.transports.process_parameters import StdioServerParameters
@@ -103,8 +102,7 @@ _MODULES = {
     "server.state_token": ["StateSigner"],
     "server.store": ["Store"],
     "server.store.memory": ["MemoryStore"],
-    "server.store.redis": ["RedisStore"],
-    "tasks": ["MemoryTaskStore", "RedisTaskStore", "ServerTasks", "TaskLimits", "TaskStore"],
+    "tasks": ["MemoryTaskStore", "ServerTasks", "TaskLimits", "TaskStore"],
     "transports": ["Transport"],
     "transports.memory": ["memory_pair"],
     "transports.process_parameters": ["StdioServerParameters"],
@@ -118,7 +116,7 @@ __all__ = [
     "Error", "Extension", "File", "Gateway", "HeaderMismatchError", "HttpStatusError", "Image", "InputUnavailableError",
     "InsufficientScopeError", "IntrospectionVerifier", "InvalidParamsError", "JwtVerifier", "Limits", "MemoryStore",
     "MemoryTaskStore", "MethodNotFoundError", "Middleware", "MissingCapabilityError", "Principal", "ProtocolError",
-    "Recorder", "RedisStore", "RedisTaskStore", "RemoteError", "RequestTimeoutError", "ResourceNotFoundError", "Server",
+    "Recorder", "RemoteError", "RequestTimeoutError", "ResourceNotFoundError", "Server",
     "ServerBusyError", "ServerConfig", "ServerEntry", "ServerExtension", "ServerOptions", "ServerTasks", "SignInError",
     "StateSigner", "StaticTokens", "StdioServerParameters", "Store", "Subscription", "TaskCancelledError", "TaskLimits",
     "TaskStore", "ToolError", "Transport", "UnsupportedVersionError", "UsageError", "UserMessage", "__version__",
@@ -139,6 +137,7 @@ _MEANT = {
 _SATELLITES = {
     **dict.fromkeys(("LlmApi", "call_for", "tools_for"), "hosts"),
     **dict.fromkeys(("Telemetry", "instrument", "uninstrument"), "otel"),
+    **dict.fromkeys(("RedisStore", "RedisTaskStore"), "redis"),
 }
 """Names of satellites, and the extras that install these."""
 

@@ -22,7 +22,7 @@ PUBLIC = (
     "typedmcp.limits",
     "typedmcp.observers",
     "typedmcp.server.http",
-    "typedmcp.server.store",
+    "typedmcp.stores",
     "typedmcp.sync",
     "typedmcp.transports",
     "typedmcp.types",

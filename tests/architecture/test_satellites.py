@@ -119,10 +119,24 @@ def test_the_page_on_building_lists_the_public_modules() -> None:
     assert listed == {name for name in PUBLIC if not name.startswith("typedmcp_")}
 
 
-@each("name, extra", [("Telemetry", "otel"), ("instrument", "otel"), ("telemetry", "otel"), ("tools_for", "hosts")])
-def test_a_name_that_a_satellite_has_says_how_to_install_it(name: str, extra: str) -> None:
+@each(
+    "place, extra",
+    [
+        ("typedmcp.Telemetry", "otel"),
+        ("typedmcp.instrument", "otel"),
+        ("typedmcp.telemetry", "otel"),
+        ("typedmcp.tools_for", "hosts"),
+        ("typedmcp.RedisStore", "redis"),
+        ("typedmcp.RedisTaskStore", "redis"),
+        ("typedmcp.server.store.redis", "redis"),
+        ("typedmcp.tasks.RedisTaskStore", "redis"),
+        ("typedmcp.tasks.redis", "redis"),
+    ],
+)
+def test_a_name_that_a_satellite_has_says_how_to_install_it(place: str, extra: str) -> None:
+    module, _, name = place.rpartition(".")
     with pytest.raises(ImportError, match=rf"pip install 'typedmcp\[{extra}\]'.* typedmcp_{extra}"):
-        exec(f"from typedmcp import {name}")  # noqa: S102  # hidden from type checkers
+        exec(f"from {module} import {name}")  # noqa: S102  # hidden from type checkers
 
 
 def test_the_core_loads_no_satellite() -> None:

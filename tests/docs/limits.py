@@ -15,8 +15,7 @@ from msgspec.structs import fields
 from tests.docs.markdown import replace_block
 from tests.paths import ROOT
 from typedmcp.limits import Limits
-from typedmcp.server.store.limits import StoreLimits
-from typedmcp.tasks import TaskLimits
+from typedmcp.stores import StoreLimits, TaskLimits
 
 __all__ = ["DATACLASSES", "PAGE", "sections"]
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+import typedmcp_redis
 from tests.cases import each
 from tests.gateway.uvicorn import serving_http
 from tests.helpers import LEGACY, run
@@ -65,7 +66,7 @@ async def worker(redis: RedisServer, prefix: str, server: LegacyServer, **option
     """Serve a gateway on a worker, and yield its address."""
     app = typedmcp.asgi(
         typedmcp.Gateway(server.config),
-        store=typedmcp.RedisStore(redis.url, prefix=prefix),
+        store=typedmcp_redis.RedisStore(redis.url, prefix=prefix),
         state_signer=typedmcp.StateSigner(KEY),
         grace=0.1,
         **options,

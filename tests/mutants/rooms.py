@@ -11,6 +11,7 @@ _FOLDERS = {
     "codegen/mcpspec_codegen": "codegen",
     "runtime/typedmcp-hosts/typedmcp_hosts": "typedmcp_hosts",
     "runtime/typedmcp-otel/typedmcp_otel": "typedmcp_otel",
+    "runtime/typedmcp-redis/typedmcp_redis": "typedmcp_redis",
     "runtime/typedmcp/tasks": "server/tasks",
     "runtime/typedmcp/testing": "replay",
     "runtime/typedmcp": "",
@@ -35,12 +36,13 @@ _RELATED = {
     "server": ("app", "client"),
     "server/auth": ("server/http", "auth"),
     "server/http": ("server", "app", "client/http"),
-    "server/store": ("server/http", "server/tasks"),
-    "server/tasks": ("client", "gateway"),
+    "server/store": ("server/http", "server/tasks", "typedmcp_redis"),
+    "server/tasks": ("client", "gateway", "typedmcp_redis"),
     "transports": ("client", "server", "auth"),
     "typed_clients": ("cli",),
     "typedmcp_hosts": ("client",),
     "typedmcp_otel": ("gateway",),
+    "typedmcp_redis": ("server/http", "gateway"),
     "": ("server", "client", "app"),
 }
 """The folders and files to try next, by the folder of tests. Those below a folder are related to it as well."""

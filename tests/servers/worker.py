@@ -10,6 +10,7 @@ from typing import Any
 import uvicorn
 
 import typedmcp
+import typedmcp_redis
 from typedmcp.dialect import structs
 
 
@@ -26,7 +27,7 @@ class Steps:
 
 def main() -> None:
     environment = os.environ
-    store = typedmcp.RedisStore(
+    store = typedmcp_redis.RedisStore(
         environment["WORKER_REDIS"],
         prefix=environment["WORKER_PREFIX"],
         lease=float(environment["WORKER_LEASE"]),

@@ -5,6 +5,7 @@ import os
 from echo_handler import HttpEchoHandler
 
 import typedmcp
+import typedmcp_redis
 
 URL = os.environ.get("REDIS_URL")
 app = typedmcp.asgi(
@@ -12,6 +13,6 @@ app = typedmcp.asgi(
     name="echo",
     version="1",
     state_signer=typedmcp.StateSigner(b"only for this benchmark"),
-    store=None if URL is None else typedmcp.RedisStore(URL),
+    store=None if URL is None else typedmcp_redis.RedisStore(URL),
     sessions=URL is not None,
 )

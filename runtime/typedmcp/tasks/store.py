@@ -14,8 +14,8 @@ import msgspec
 from typedmcp.tasks.limits import TaskLimits
 
 __all__ = [
-    "NewTask", "OnTaskChange", "Outcome", "Question", "Renewal", "StoredCall", "TaskRecord", "TaskStatus", "TaskStore",
-    "TasksFullError", "is_unfinished",
+    "NewTask", "OnTaskChange", "Outcome", "Question", "Renewal", "StoredCall", "TakenTask", "TaskRecord", "TaskStatus",
+    "TaskStore", "TasksFullError", "is_unfinished",
 ]  # fmt: skip
 
 TaskStatus: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]

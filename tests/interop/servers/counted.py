@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import typedmcp
+import typedmcp_redis
 from tests.interop.servers.decorated import ours
 
 Send = Callable[[Any], Awaitable[None]]
@@ -34,5 +35,8 @@ def counted() -> Counted:
     """Return the application for one worker, or for several that share the Redis server at `COUNTED_REDIS`."""
     options: dict[str, Any] = {}
     if url := os.environ.get("COUNTED_REDIS"):
-        options = {"store": typedmcp.RedisStore(url), "state_signer": typedmcp.StateSigner(b"a key of all workers")}
+        options = {
+            "store": typedmcp_redis.RedisStore(url),
+            "state_signer": typedmcp.StateSigner(b"a key of all workers"),
+        }
     return Counted(typedmcp.asgi(ours(), path="/mcp", **options), Path(os.environ["COUNTED_LOG"]))

@@ -1024,7 +1024,10 @@ def test_endpoints_must_not_share_a_path(options: dict[str, Any]) -> None:
         ({"keep_alive": "3"}, "keep_alive must be a number of seconds, not '3'"),
         ({"strict": "yes"}, "strict must be True or False, not 'yes'"),
         ({"retry": "3"}, "retry must be an integer, not '3'"),
-        ({"store": "redis://localhost"}, r"store must be a Store, such as RedisStore\(url\), not a string"),
+        (
+            {"store": "redis://localhost"},
+            r"store must be a Store, such as typedmcp_redis\.RedisStore\(url\), not a string",
+        ),
     ],
     ids=str,
 )

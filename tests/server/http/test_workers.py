@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+import typedmcp_redis
 from tests.listening import Listening, listening
 from tests.paths import ROOT
 from tests.ports import reserved_port
@@ -41,7 +42,7 @@ async def workers(redis: RedisServer, **options: Any) -> AsyncGenerator[tuple[Se
 
     def own_options() -> dict[str, Any]:
         return {
-            "store": typedmcp.RedisStore(redis.url, prefix=prefix),
+            "store": typedmcp_redis.RedisStore(redis.url, prefix=prefix),
             "state_signer": typedmcp.StateSigner(KEY),
             **options,
         }
@@ -100,7 +101,7 @@ def test_a_damaged_session_is_not_found(shared_redis: RedisServer) -> None:
     @in_loop
     async def main() -> None:
         async with serving(
-            store=typedmcp.RedisStore(shared_redis.url, prefix="damaged:"), state_signer=typedmcp.StateSigner(KEY)
+            store=typedmcp_redis.RedisStore(shared_redis.url, prefix="damaged:"), state_signer=typedmcp.StateSigner(KEY)
         ) as served:
             session = await served.session()
             with shared_redis.client() as client:
@@ -275,7 +276,7 @@ def test_without_redis_only_sessions_are_unavailable() -> None:
     @in_loop
     async def main() -> None:
         with redis_server() as redis:
-            store = typedmcp.RedisStore(redis.url, timeout=60)
+            store = typedmcp_redis.RedisStore(redis.url, timeout=60)
             async with serving(store=store, state_signer=typedmcp.StateSigner(KEY)) as served:
                 session = await served.session()
                 redis.stop()
@@ -290,7 +291,7 @@ def test_a_call_can_be_resumed_after_redis_was_unreachable() -> None:
     @in_loop
     async def main() -> None:
         with redis_server() as redis:
-            store = typedmcp.RedisStore(redis.url, timeout=0.5)
+            store = typedmcp_redis.RedisStore(redis.url, timeout=0.5)
             async with serving(store=store, state_signer=typedmcp.StateSigner(KEY)) as served:
                 session = await served.session()
                 call = session.call("report_and_wait", meta={"progressToken": 1})
@@ -324,7 +325,7 @@ def test_a_worker_that_cannot_reach_redis_at_its_start_can_be_opened_later() -> 
     async def main() -> None:
         with redis_server() as redis:
             redis.stop()
-            store = typedmcp.RedisStore(redis.url, timeout=60)
+            store = typedmcp_redis.RedisStore(redis.url, timeout=60)
             served = make_served(store=store, state_signer=typedmcp.StateSigner(KEY))
             assert (await served.call("echo").reply()).status == 503
             redis.start()

@@ -83,8 +83,9 @@ class DpopVerifier:
 
     A proof is accepted once. Each process remembers the proofs of twice the `window`, as far as
     `limits.dpop_proof_bytes` allows; several processes remember them together with the method of a store,
-    `use_once=RedisStore(url).use_once`. With `nonces`, proofs also need a nonce of this server, which is valid for five
-    minutes; a `StateSigner` with a `key` makes nonces that other processes accept, for as long as its `ttl`.
+    `use_once=typedmcp_redis.RedisStore(url).use_once`. With `nonces`, proofs also need a nonce of this server, which
+    is valid for five minutes; a `StateSigner` with a `key` makes nonces that other processes accept, for as long as its
+    `ttl`.
 
     Needs the extra `auth`. Raises `UsageError` for options that make no sense.
     """

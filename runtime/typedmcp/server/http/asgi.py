@@ -157,7 +157,7 @@ class AsgiApp:
         if isinstance(auth, str):
             raise UsageError("auth must be an Auth, or StaticTokens({token: Principal(name)}), not a string")
         if isinstance(store, str):
-            raise UsageError("store must be a Store, such as RedisStore(url), not a string")
+            raise UsageError("store must be a Store, such as typedmcp_redis.RedisStore(url), not a string")
         check_integer("retry", retry)
         store = MemoryStore() if store is None else store
         check_shared_state(config.state_signer, store, has_sessions=sessions and bool(config.legacy_revisions))

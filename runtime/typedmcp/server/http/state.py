@@ -287,14 +287,16 @@ def check_shared_state(state_signer: StateSigner, store: Store, *, has_sessions:
     """
     several = _sign_of_several_workers()
     if several and state_signer.single_use and not store.is_shared:
-        raise UsageError(f"with {several}, states for single use need a shared store: pass store=RedisStore(url)")
+        raise UsageError(
+            f"with {several}, states for single use need a shared store: pass store=typedmcp_redis.RedisStore(url)"
+        )
     if (several or store.is_shared) and not state_signer.is_shared:
         why = several or "a shared store"
         raise UsageError(f"with {why}, all workers need the same key: pass state_signer=StateSigner(key) to each")
     if several and has_sessions and not store.is_shared:
         raise UsageError(
-            f"with {several}, sessions of legacy revisions need a shared store: pass store=RedisStore(url), "
-            "or sessions=False to serve them without sessions"
+            f"with {several}, sessions of legacy revisions need a shared store: pass "
+            "store=typedmcp_redis.RedisStore(url), or sessions=False to serve them without sessions"
         )
 
 

@@ -1,7 +1,8 @@
 """The store: state that outlives an HTTP request, namely sessions, their event streams, and messages to workers.
 
-A worker is one process that serves. `MemoryStore`, the default, serves one worker. `RedisStore` is shared by workers on
-any number of machines, so any of them can serve any request of a session.
+A worker is one process that serves. `MemoryStore`, the default, serves one worker. A store in a database,
+such as `RedisStore` of `typedmcp-redis`, is shared by workers on any number of machines, so any of them can serve any
+request of a session.
 """
 
 from __future__ import annotations

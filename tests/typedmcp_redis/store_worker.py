@@ -1,4 +1,4 @@
-"""A worker in a process of its own, controlled by lines: `python -m tests.redis_worker URL PREFIX LEASE`.
+"""A worker in a process of its own, controlled by lines: `python -m … URL PREFIX LEASE`.
 
 `begin STREAM`, `append STREAM TEXT` and `close` print a line with the outcome. `flood COUNT` appends to the streams
 `0`, `1`, … without end, and prints the name of the stream for every stored event.
@@ -10,8 +10,8 @@ import asyncio
 import itertools
 import sys
 
-from typedmcp.server.store import StreamNotFoundError
-from typedmcp.server.store.redis import RedisStore
+from typedmcp.stores import StreamNotFoundError
+from typedmcp_redis import RedisStore
 
 SESSION = "s"
 

@@ -7,19 +7,18 @@ import logging
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
-from importlib import import_module
 from itertools import count
-from typing import TYPE_CHECKING, Any, ForwardRef, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
-from typedmcp.errors import UsageError, missing_extra
-from typedmcp.server.store import scripts
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import ConstantBackoff
+from redis.exceptions import ConnectionError as LostConnectionError
+from redis.exceptions import NoScriptError, RedisError
 
-if TYPE_CHECKING:
-    from redis.asyncio import Redis
-else:
-    Redis = ForwardRef("Redis", module="redis.asyncio")  # for `inspect.signature`
+from typedmcp.errors import UsageError
 
-__all__ = ["MAX_PAUSE", "READ_BATCH", "Redis", "RedisLink", "RetryLoop", "StreamEntry", "cancel_all"]
+__all__ = ["MAX_PAUSE", "READ_BATCH", "RedisLink", "RetryLoop", "Script", "StreamEntry", "cancel_all"]
 
 _log = logging.getLogger("typedmcp")
 
@@ -32,11 +31,17 @@ StreamEntry: TypeAlias = tuple[int, Mapping[bytes, bytes]]
 """An entry of a Redis stream: its number and its fields."""
 
 
+class Script(NamedTuple):
+    """A script with the digest by which Redis finds it."""
+
+    digest: str
+    text: str
+
+
 class RedisLink:
     """The connections to Redis. Runs scripts, a few at a time, and raises `ConnectionError` for every failure."""
 
     def __init__(self, url: str | Redis, fixed: tuple[object, ...], connections: int, timeout: float) -> None:
-        self._errors: Any = _library("redis.exceptions")
         self._owns_client = isinstance(url, str)
         self._client: Any = _client(url, connections, timeout) if isinstance(url, str) else _checked(url)
         self._fixed = fixed
@@ -50,7 +55,7 @@ class RedisLink:
         self._numbers = count(1)
         self.is_closed: bool = False
 
-    async def run(self, script: scripts.Script, *args: object, is_urgent: bool = False) -> Any:
+    async def run(self, script: Script, *args: object, is_urgent: bool = False) -> Any:
         """Run a script. An urgent one does not wait for a slot, and must be harmless if it runs twice."""
         if self.is_closed:
             raise ConnectionError("the store is closed")
@@ -90,12 +95,12 @@ class RedisLink:
             with self._wrap_errors():
                 await self._client.aclose()
 
-    async def _evaluate(self, script: scripts.Script, slot: int | None, args: tuple[object, ...]) -> Any:
+    async def _evaluate(self, script: Script, slot: int | None, args: tuple[object, ...]) -> Any:
         arguments = (0, *self._fixed, "" if slot is None else slot, next(self._numbers), *args)
         async with asyncio.timeout(self._timeout):
             try:
                 return await self._client.evalsha(script.digest, *arguments)
-            except self._errors.NoScriptError:
+            except NoScriptError:
                 return await self._client.eval(script.text, *arguments)
 
     def _release(self, slot: int | None, task: asyncio.Task[Any]) -> None:
@@ -110,7 +115,7 @@ class RedisLink:
             yield
         except TimeoutError as error:
             raise ConnectionError(f"Redis did not answer within {self._timeout:g} s") from error
-        except (self._errors.RedisError, OSError) as error:
+        except (RedisError, OSError) as error:
             raise ConnectionError(f"Redis: {error}") from error
 
 
@@ -144,24 +149,15 @@ async def cancel_all(tasks: Iterable[asyncio.Task[None]]) -> None:
         _, running = await asyncio.wait(running, timeout=MIN_PAUSE)
 
 
-def _library(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise UsageError(missing_extra("RedisStore", "redis")) from error
-
-
 def _client(url: str, connections: int, timeout: float) -> Any:
     # The library may send a script again: the scripts do not do the same command twice.
-    lost = _library("redis.exceptions").ConnectionError
-    pause = _library("redis.backoff").ConstantBackoff(MIN_PAUSE)
-    retry = _library("redis.asyncio.retry").Retry(pause, 2, supported_errors=(lost,))
+    retry = cast(Any, Retry)(cast(Any, ConstantBackoff)(MIN_PAUSE), 2, supported_errors=(LostConnectionError,))
     options = {"socket_timeout": timeout, "socket_connect_timeout": timeout, "max_connections": connections + 2}
-    return _library("redis.asyncio").Redis.from_url(url, retry=retry, protocol=2, **options)
+    return cast(Any, Redis).from_url(url, retry=retry, protocol=2, **options)
 
 
 def _checked(client: Any) -> Any:
-    if not isinstance(client, _library("redis.asyncio").Redis):
+    if not isinstance(client, Redis):
         raise UsageError(f"RedisStore takes a URL or a redis.asyncio.Redis, not {type(client).__name__}")
     if client.connection_pool.connection_kwargs.get("decode_responses"):
         raise UsageError("RedisStore needs a client without decode_responses")

@@ -10,8 +10,9 @@ import pytest
 
 import typedmcp
 from tests.redis_server import RedisServer, shared_redis
-from typedmcp import ClientTasks, Context, RedisTaskStore, ServerTasks, text_of
+from typedmcp import ClientTasks, Context, ServerTasks, text_of
 from typedmcp.client.tasks import TaskCalls
+from typedmcp_redis import RedisTaskStore
 
 __all__ = ["shared_redis"]  # a fixture
 

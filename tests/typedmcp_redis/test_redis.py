@@ -19,11 +19,12 @@ from tests.cases import each
 from tests.helpers import run
 from tests.paths import ROOT
 from tests.redis_server import RedisServer, redis_server, shared_redis
-from tests.server.store.test_store import LIMITS, StoresBehaveAlike, Worker, check, collect, following, numbered
-from typedmcp import UsageError
-from typedmcp.server.store import Store, StoredEvent, StreamNotFoundError, scripts
-from typedmcp.server.store.memory import MemoryStore
-from typedmcp.server.store.redis import RedisStore
+from tests.server.store.alike import LIMITS, StoresBehaveAlike, check
+from tests.server.store.suite import Worker, collect, following, numbered
+from typedmcp import MemoryStore, UsageError
+from typedmcp.stores import Store, StoredEvent, StreamNotFoundError
+from typedmcp_redis import RedisStore
+from typedmcp_redis import store_scripts as scripts
 
 __all__ = ["shared_redis"]
 
@@ -47,7 +48,7 @@ async def opened(server: RedisServer, prefix: str, **options: Any) -> AsyncGener
 @asynccontextmanager
 async def process(server: RedisServer, prefix: str, lease: float) -> AsyncGenerator[asyncio.subprocess.Process]:
     """Run a worker in a process of its own."""
-    command = (sys.executable, "-m", "tests.redis_worker", server.url, prefix, str(lease))
+    command = (sys.executable, "-m", "tests.typedmcp_redis.store_worker", server.url, prefix, str(lease))
     pipe = asyncio.subprocess.PIPE
     child = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdin=pipe, stdout=pipe)
     try:
@@ -86,12 +87,6 @@ def calls(server: RedisServer, command: str = "evalsha") -> int:
 
 
 # Construction
-
-
-def test_without_the_library_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "redis.exceptions", None)
-    with pytest.raises(UsageError, match=r"typedmcp\[redis\]"):
-        RedisStore()
 
 
 def test_an_unsuitable_client_is_rejected() -> None:
@@ -532,8 +527,8 @@ def test_an_operation_times_out_if_redis_hangs(prefix: str) -> None:
 def test_messages_keep_their_order_if_they_are_read_in_batches(
     shared_redis: RedisServer, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("redis", "redis_link"):
-        monkeypatch.setattr(f"typedmcp.server.store.{module}.READ_BATCH", 3)
+    for module in ("store", "link"):
+        monkeypatch.setattr(f"typedmcp_redis.{module}.READ_BATCH", 3)
 
     async def main() -> None:
         async with opened(shared_redis, prefix) as one, opened(shared_redis, prefix) as other:

@@ -1,4 +1,4 @@
-"""A worker with tasks in Redis, over stdio: `python -m tests.server.tasks.worker URL PREFIX LEASE LOG`.
+"""A worker with tasks in Redis, over stdio: `python -m tests.typedmcp_redis.task_worker URL PREFIX LEASE LOG`.
 
 The tools `once` and `again` append a line to the log when they begin and when they end: the tool, a number, and what
 happened.
@@ -11,7 +11,8 @@ import os
 import sys
 
 import typedmcp
-from typedmcp import RedisTaskStore, ServerTasks, TaskLimits
+from typedmcp import ServerTasks, TaskLimits
+from typedmcp_redis import RedisTaskStore
 
 
 def make_server(url: str, prefix: str, lease: str, log: str) -> typedmcp.Server:

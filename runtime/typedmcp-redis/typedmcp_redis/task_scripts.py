@@ -22,7 +22,7 @@ from __future__ import annotations
 import hashlib
 from typing import Final
 
-from typedmcp.server.store.scripts import Script
+from typedmcp_redis.link import Script
 
 __all__ = [
     "ANSWER", "ANSWERS", "ASK", "CLOSE", "CREATE", "END", "FULL", "FULL_FOR_CLIENT", "GONE", "LAST_CHANGE",

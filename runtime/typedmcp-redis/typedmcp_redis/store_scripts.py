@@ -29,12 +29,14 @@ All keys begin with the store's prefix; `<s>` is a session, `<id>` a stream: the
 from __future__ import annotations
 
 import hashlib
-from typing import Final, NamedTuple
+from typing import Final
+
+from typedmcp_redis.link import Script
 
 __all__ = [
     "APPEND_EVENTS", "CREATE_SESSION", "CREATE_STREAM", "DELETE_SESSION", "END_STREAMS", "LOAD_SESSION",
     "LOAD_SUBSCRIPTIONS", "MESSAGES_AFTER", "NOT_FOUND", "OPEN_WORKER", "PUBLISH", "READ_EVENTS", "RENEW_LEASE", "SEND",
-    "SUBSCRIBE", "TOO_MANY", "TOO_MANY_BYTES", "UNSUBSCRIBE", "UPDATE_SESSION", "USE_ONCE", "Script",
+    "SUBSCRIBE", "TOO_MANY", "TOO_MANY_BYTES", "UNSUBSCRIBE", "UPDATE_SESSION", "USE_ONCE",
 ]  # fmt: skip
 
 NOT_FOUND: Final = -1
@@ -43,13 +45,6 @@ TOO_MANY: Final = -2
 """The answer of `CREATE_SESSION`, `SUBSCRIBE` and `USE_ONCE` at the limit on their number."""
 TOO_MANY_BYTES: Final = -3
 """The answer of `CREATE_SESSION` and `SUBSCRIBE` at the limit on bytes."""
-
-
-class Script(NamedTuple):
-    """A script with the digest by which Redis finds it."""
-
-    digest: str
-    text: str
 
 
 _COMMON: Final = """

@@ -20,8 +20,8 @@ from tests.paths import ROOT
 from tests.redis_server import RedisServer, redis_server
 from tests.spoken import MODERN_REVISION
 from typedmcp.client.tasks import ClientTasks
-from typedmcp.tasks import RedisTaskStore
-from typedmcp.tasks.store import TaskRecord, is_unfinished
+from typedmcp.stores import TaskRecord, is_unfinished
+from typedmcp_redis import RedisTaskStore
 
 pytestmark = pytest.mark.long
 
@@ -33,7 +33,7 @@ class Worker:
     """A worker process with its client. After it was killed, the next call starts another."""
 
     def __init__(self, url: str, log: Path) -> None:
-        command = [sys.executable, "-m", "tests.server.tasks.worker", url, PREFIX, str(LEASE), str(log)]
+        command = [sys.executable, "-m", "tests.typedmcp_redis.task_worker", url, PREFIX, str(LEASE), str(log)]
         self._target = typedmcp.StdioServerParameters(command=command[0], args=command[1:], cwd=str(ROOT))
         self._client: typedmcp.Client | None = None
         self._pid = 0

@@ -1,0 +1,14 @@
+"""The store of tasks in memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.server.tasks.suite import Make, TaskStoreSuite
+from typedmcp import MemoryTaskStore
+
+
+class TestMemoryTaskStore(TaskStoreSuite):
+    @pytest.fixture
+    def make(self) -> Make:
+        return MemoryTaskStore

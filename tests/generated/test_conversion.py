@@ -149,6 +149,19 @@ def types_of(version: str, face: str) -> Any:
 
 
 newest, oldest = types_of(NEWEST, "exact.structs"), types_of(OLDEST, "exact.structs")
+last_legacy = types_of("2025-11-25", "exact.structs")
+FORM: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "size": {"type": "string", "oneOf": [{"const": "s", "title": "Small"}]},
+        "toppings": {"type": "array", "items": {"type": "string", "enum": ["ham"]}},
+    },
+}
+FORM_OF_2025_06_18: dict[str, Any] = {
+    "type": "object",
+    "properties": {"size": {"type": "string", "enum": ["s"], "enumNames": ["Small"]}},
+}
+REQUIRED_META = {f"{PREFIX}protocolVersion": NEWEST, f"{PREFIX}clientCapabilities": {}}
 
 LOSSES: dict[str, tuple[Any, str, list[str], dict[str, Any]]] = {
     "nothing": (newest.TextContent(text="hi"), OLDEST, [], {"type": "text", "text": "hi"}),
@@ -195,6 +208,55 @@ LOSSES: dict[str, tuple[Any, str, list[str], dict[str, Any]]] = {
         OLDEST,
         ["ttlMs"],
         {"tools": []},
+    ),
+    "nothing of metadata that the newest revision alone lacks": (
+        oldest.ListRootsResult(roots=[], meta={"a": 1}),
+        "2025-11-25",
+        [],
+        {"roots": [], "_meta": {"a": 1}},
+    ),
+    "nothing of metadata of parameters that the newest revision alone lacks": (
+        last_legacy.from_builtins(
+            {"messages": [], "maxTokens": 1, "_meta": {"progressToken": 1}}, last_legacy.CreateMessageRequestParams
+        ),
+        OLDEST,
+        [],
+        {"messages": [], "maxTokens": 1, "_meta": {"progressToken": 1}},
+    ),
+    "nothing of a list's metadata, whose parameters have another name": (
+        last_legacy.from_builtins(
+            {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": {"progressToken": 1}}},
+            last_legacy.ListToolsRequest,
+        ),
+        OLDEST,
+        [],
+        {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": {"progressToken": 1}}},
+    ),
+    "metadata that the newest revision requires": (
+        newest.from_builtins({"_meta": {**REQUIRED_META, "a": 1}}, newest.RequestParams),
+        "2025-11-25",
+        [f"_meta.{name}" for name in REQUIRED_META],
+        {"_meta": {"a": 1}},
+    ),
+    "a multiple choice, but not the titles of a choice": (
+        newest.from_builtins({"message": "?", "requestedSchema": FORM}, newest.ElicitRequestFormParams),
+        "2025-06-18",
+        ["requestedSchema.properties.toppings", "requestedSchema.properties.size.oneOf"],
+        {"message": "?", "requestedSchema": FORM_OF_2025_06_18},
+    ),
+    "nothing of a result without members": (
+        oldest.from_builtins({"jsonrpc": "2.0", "id": 1, "result": {}}, oldest.JSONRPCResponse),
+        NEWEST,
+        [],
+        {"jsonrpc": "2.0", "id": 1, "result": {"resultType": "complete"}},
+    ),
+    "nothing of a result that says that it is complete": (
+        newest.from_builtins(
+            {"jsonrpc": "2.0", "id": 1, "result": {"resultType": "complete"}}, newest.JSONRPCResultResponse
+        ),
+        OLDEST,
+        [],
+        {"jsonrpc": "2.0", "id": 1, "result": {}},
     ),
 }
 
@@ -243,7 +305,24 @@ def test_an_error_about_something_else_does_not_name_the_argument(path: str, rea
     assert str(ConversionError(path, reason, OLDEST, NEWEST)).endswith(f"(from {OLDEST} to {NEWEST})")
 
 
+@each("target", mcpspec.VERSIONS[:-1])
+def test_all_parts_of_a_converted_value_are_of_the_target(target: str) -> None:
+    plain = {"content": [{"type": "text", "text": "a"}], "resultType": "complete", "_meta": {}}
+    made = mcpspec.convert(newest.from_builtins(plain, newest.CallToolResult), target).value
+    assert type(made.content[0]) is structs_of(target).TextContent
+    assert type(made.meta) is type(structs_of(target).from_builtins(plain, structs_of(target).CallToolResult).meta)
+
+
 ERRORS: dict[str, tuple[Any, str, type[Exception], str]] = {
+    **{
+        f"a schema whose dialect is {name}": (
+            oldest.from_builtins({"name": "t", "inputSchema": {"type": "object", "$schema": value}}, oldest.Tool),
+            NEWEST,
+            ConversionError,
+            rf"^inputSchema\.\$schema: expected string, got {name} ",
+        )
+        for name, value in {"null": None, "5": 5}.items()
+    },
     "a type that the revision lacks": (
         newest.Icon(src="https://example.com/i.png"),
         OLDEST,

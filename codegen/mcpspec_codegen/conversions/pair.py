@@ -152,6 +152,9 @@ class Pair:
         """Ask for the method that converts a record."""
         if name in self._texts:
             return
+        if self._record_rule(name) is not None:
+            self._need_rule(name)
+            return
         if not self.source.is_kind(source, "record") or not self.target.is_kind(target, "record"):
             return
         if not self.is_upgrade and not self._takes_meta(name) and self._is_same_record(source, target):
@@ -270,6 +273,8 @@ class Pair:
         if theirs.is_required and theirs.default is None:
             self._mismatch(f"optional in {self.source.version}, required in {self.target.version}")
         if not self.is_upgrade:
+            if made.startswith("self.as_object("):  # an empty object is converted, too
+                return f"{value} if {value} is self.absent else {made}"
             return made if made == value else f"{value} and {made}"
         return self._optional(value, made, target, mine, theirs)
 
@@ -356,8 +361,8 @@ class Pair:
         made = self._expression("each", source, target)
         if made == "each":
             return value
-        if made == "self.of_class[each.__class__](each, lost)":
-            return f"{'items_by_class' if is_list else 'values_by_class'}(self.of_class, {value}, lost)"
+        if (found := _BY_CLASS.fullmatch(made)) is not None:
+            return f"{'items_by_class' if is_list else 'values_by_class'}({found[1]}, {value}, lost)"
         if (call := _CALL.fullmatch(made)) is not None:
             return f"{'items' if is_list else 'values'}(self.{call[1]}, {value}, lost)"
         return f"[{made} for each in {value}]" if is_list else f"{{key: {made} for key, each in {value}.items()}}"
@@ -378,7 +383,8 @@ class Pair:
                 self._uses.setdefault(self._current, set()).add(name)
             else:
                 self._need_rule(name)
-        made = f"self.of_class[{value}.__class__]({value}, {self._lost(*names)})"
+        methods = "of_class" if self.is_upgrade else f'one_of["{" or ".join(names)}"]'
+        made = f"self.{methods}[{value}.__class__]({value}, {self._lost(*names)})"
         if any(self.source.object_name(option) is None and "items" not in option for option in mine):
             made = f"({made} if converters.is_object({value}) else {value})"
         arrays = [option for option in mine if "items" in option]
@@ -457,6 +463,7 @@ class Pair:
         )  # fmt: skip
 
 
+_BY_CLASS = re.compile(r"(self\.(?:of_class|one_of\[[^]]+\]))\[each\.__class__\]\(each, lost\)")
 _CALL = re.compile(r"self\.(\w+)\(each, lost\)")
 
 

@@ -27,7 +27,7 @@ from mcpspec.support.converters import (
 from mcpspec.support.differences import find_differences
 from mcpspec.support.errors import ConversionError, DecodeError
 from mcpspec.support.lazy import load_revision
-from mcpspec.support.members import is_open, is_struct, members_of
+from mcpspec.support.members import StructMember, is_open, is_struct, members_of
 from mcpspec.support.objects import spread_union
 from mcpspec.support.structs import OpenObject, constructor, from_builtins, to_builtins
 
@@ -212,18 +212,35 @@ def _find_conversion(source: Any, target: Any, package: str, to: str) -> tuple[C
         if found is None:
             return _by_json(source, target, package, to), True
         return found, source.__name__ in conversion.partial
+    return _by_newest(source, target, package, to), True
+
+
+def _by_newest(source: Any, target: Any, package: str, to: str) -> Converter:
+    """Return the converter between types of two legacy revisions, by way of the newest one."""
     newest = _newest_modern()
     up, down = _load("Upgrade", newest, package), _load("Downgrade", newest, to)
     upgrade = up.method(source.__name__)
     if upgrade is None:
-        return _by_json(source, target, package, to), True
+        return _by_json(source, target, package, to)
+    copy_meta = _meta_converter(source, target)
 
     def convert(value: Any, lost: DroppedFields) -> Any:
         made = upgrade(value, lost=lost)
         found = down.method_between(made.__class__, target) or _keep
-        return found(made, lost=lost)
+        result = found(made, lost=lost)
+        if copy_meta is not None and isinstance(result, target) and not hasattr(made, "meta"):  # modern types lack it
+            result.meta = UNSET if value.meta is UNSET else copy_meta(value.meta, lost)
+        return result
 
-    return convert, True
+    return convert
+
+
+def _meta_converter(source: Any, target: Any) -> Converter | None:
+    """Return the converter of the `_meta` of two types, or None if one of them has none."""
+    if not is_struct(target):
+        return None
+    mine, theirs = members_of(source).get("meta"), members_of(target).get("meta")
+    return None if mine is None or theirs is None else open_converter(mine.hint, theirs.hint)
 
 
 @cache
@@ -254,19 +271,35 @@ def _by_json(source: Any, target: Any, package: str, to: str) -> Converter:
     """Return a converter through plain JSON, for types without a conversion of their own."""
     if not is_struct(target):
         return lambda value, lost: to_builtins(value)  # noqa: ARG005  # it is checked
-    implied = {m.wire: IMPLIED[m.wire] for m in members_of(target).values() if not m.optional and m.wire in IMPLIED}
-    if _PARTS.isdisjoint(getattr(source, "__struct_fields__", ())):
-        return lambda value, lost: {**implied, **to_builtins(value)}  # noqa: ARG005
-    return _message_converter(target, package, to)
+    if not _PARTS.isdisjoint(getattr(source, "__struct_fields__", ())):
+        return _message_converter(source, target, package, to)
+    mine, theirs = members_of(source), members_of(target)
+    implied = {m.wire: IMPLIED[m.wire] for m in theirs.values() if not m.optional and m.wire in IMPLIED}
+    parts = {
+        name: (member.wire, open_converter(member.hint, theirs[name].hint))
+        for name, member in mine.items()
+        if is_open(member.hint) and name in theirs
+    }
+
+    def convert(value: Any, lost: DroppedFields) -> Any:
+        plain = {**implied, **to_builtins(value)}
+        for name, (wire, convert_part) in parts.items():
+            if wire in plain:
+                plain[wire] = convert_part(getattr(value, name), lost)
+        return plain
+
+    return convert
 
 
 _PARTS: Final = frozenset({"params", "result"})
 
 
-def _message_converter(target: Any, package: str, to: str) -> Converter:
+def _message_converter(source: Any, target: Any, package: str, to: str) -> Converter:
     """Return the converter of messages, whose parameters or result are converted as values of their own."""
     make = constructor(target)
     hints = {name: member.hint for name, member in members_of(target).items()}
+    results = _open_type(members_of(source).get("result")), _open_type(members_of(target).get("result"))
+    convert_open_result = open_converter(*results) if None not in results else _keep
     ways: dict[type, Converter] = {}
 
     def convert(value: Any, lost: DroppedFields) -> Any:
@@ -278,9 +311,17 @@ def _message_converter(target: Any, package: str, to: str) -> Converter:
                 if kind not in ways:
                     ways[kind] = _part_converter(kind, hints[name], package, to)
                 members[name] = ways[kind](part, lost=lost)
+            elif name == "result":
+                members[name] = convert_open_result(part, lost)
         return make(**members)
 
     return convert
+
+
+def _open_type(member: StructMember | None) -> Any:
+    """Return the open object that a member may be, or None."""
+    options = [] if member is None else spread_union(member.hint)
+    return next((option for option in options if is_open(option)), None)
 
 
 def _part_converter(kind: type, hint: Any, package: str, to: str) -> Converter:

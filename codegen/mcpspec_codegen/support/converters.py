@@ -23,7 +23,7 @@ from mcpspec.support.structs import OpenObject, constructor, to_builtins
 
 __all__ = [
     "ABSENT", "IMPLIED", "OWN", "UNREPORTED", "ByClass", "Conversion", "Converter", "Downgrade", "DroppedFields",
-    "Upgrade", "converter_for", "is_object", "items", "items_by_class", "load_conversion", "open_converter", "values",
+    "Unions", "Upgrade", "converter_for", "is_object", "items", "items_by_class", "load_conversion", "open_converter", "values",
     "values_by_class", "with_meta",
 ]  # fmt: skip
 
@@ -76,10 +76,22 @@ class Conversion:
         self.types: Any = _Constructors(module)
         self.of_class: ByClass = ByClass(self)
         """The methods for the members of unions, by the class of the value."""
+        self.added: frozenset[type] = frozenset()
+        """Types beyond those of the revision that unions may have."""
+        self.one_of: Unions = Unions(self)
+        """The same for the members of one union, by the names of its types. Values of other types are rejected."""
 
     def method(self, name: str) -> Any:
         """Return the method for a type, or None if its values are left as they are."""
         return getattr(self, name, None) if name[:1].isupper() else None
+
+    def keep(self, name: str) -> Converter:  # noqa: ARG002  # it depends on the direction
+        """Return the function for values of a type without a method."""
+        return _keep
+
+    def is_foreign(self, kind: type) -> bool:  # noqa: ARG002
+        """Return whether a class belongs to another revision than the values, or is everyday if they are exact."""
+        return False
 
     def as_object(self, name: str | None, value: Any, lost: DroppedFields) -> Any:
         """Convert an open object, such as `_meta`, to a type of the target, or to a dict."""
@@ -91,24 +103,50 @@ class Conversion:
 
     def method_between(self, source: Any, target: Any) -> Any:
         """Return the method for the parameters of a method of the protocol: they may be of types with two names."""
-        name, other = source.__name__, target.__name__
-        names = (f"{name}_{other}", f"{other}_{name}", name, other)
+        older, newer = self._by_age(source.__name__, target.__name__)
+        names = (f"{older}_{newer}", older, newer)  # the older name says more: newer revisions have one for several
         return next((method for each in names if (method := self.method(each)) is not None), None)
+
+    def _by_age(self, source: str, target: str) -> tuple[str, str]:
+        """Return the names of two types: that of the older revision, and that of the modern one."""
+        raise NotImplementedError
 
 
 class ByClass(dict[type[Any], Converter]):
-    """The methods of a conversion by the class of a value, found when they are first used."""
+    """The methods of a conversion by the class of a value, found when they are first used.
+
+    With `options`, only values of these types, and of classes that derive from them, have a method.
+    """
+
+    def __init__(self, conversion: Conversion, options: str = "") -> None:
+        super().__init__()
+        self._conversion = conversion
+        self._options = options
+        self._names = frozenset(options.split(" or ") if options else conversion.module.__all__)
+
+    def __missing__(self, kind: type[Any]) -> Converter:
+        conversion = self._conversion
+        for base in kind.__mro__ if issubclass(kind, msgspec.Struct) else ():
+            name = base.__name__
+            is_known = name in self._names or (not self._options and conversion.method(name) is not None)
+            if is_known and not (self._options and conversion.is_foreign(base)):
+                made = self[kind] = conversion.method(name) or conversion.keep(name)
+                return made
+        if kind in conversion.added:
+            return _keep
+        name = kind.__name__ if kind.__name__ not in self._names else f"{kind.__module__}.{kind.__name__}"
+        raise TypeError(f"expected {self._options or 'a type of the protocol'}, got {name}")
+
+
+class Unions(dict[str, ByClass]):
+    """The methods for the types of unions, by their names, such as `TextContent or ImageContent`."""
 
     def __init__(self, conversion: Conversion) -> None:
         super().__init__()
         self._conversion = conversion
 
-    def __missing__(self, kind: type[Any]) -> Converter:
-        found: list[Converter] = [m for base in kind.__mro__ if (m := self._conversion.method(base.__name__))]
-        is_known = issubclass(kind, msgspec.Struct) and hasattr(self._conversion.module, kind.__name__)
-        if not found and not is_known:
-            raise TypeError(f"expected a type of the protocol, got {kind.__name__}")
-        made = self[kind] = found[0] if found else _keep
+    def __missing__(self, options: str) -> ByClass:
+        made = self[options] = ByClass(self._conversion, options)
         return made
 
 
@@ -149,6 +187,9 @@ class Upgrade(Conversion):
         self.null: Any = None if is_exact else NULL
         """The value of a member that is null."""
 
+    def _by_age(self, source: str, target: str) -> tuple[str, str]:
+        return source, target
+
     def as_object(self, name: str | None, value: Any, lost: DroppedFields) -> Any:
         kind = dict if name is None else getattr(self.module, name)
         if is_open(kind) or self.absent is UNSET:
@@ -156,11 +197,12 @@ class Upgrade(Conversion):
         plain: dict[str, Any] = to_builtins(value) if _holds_objects(value.__class__) else dict(value)
         return plain
 
-    def as_schema(self, name: str, value: Any, lost: DroppedFields) -> Any:  # noqa: ARG002  # nothing is lost
-        if not isinstance(value.get("$schema", ""), str):  # older revisions do not declare it
-            raise ValueError("$schema")
+    def as_schema(self, name: str, value: Any, lost: DroppedFields) -> Any:
+        is_valid = value.get("$schema", "").__class__ is str  # older revisions do not declare it
         kind = getattr(self.module, name)
-        if not is_open(kind):
+        if not is_valid:
+            lost.append("$schema")
+        if not is_open(kind) or not is_valid:
             plain: dict[str, Any] = dict(value)
             return plain
         made = kind.__new__(kind)
@@ -185,6 +227,18 @@ class Downgrade(Conversion):
         super().__init__(module, UNSET if is_exact else None)
         self.copies: Any = copies
         self.is_complete: bool = copies is not None
+        modern = type(self).__module__.partition(".conversions.")[0]
+        self._source: str = f"{modern}.exact.structs" if is_exact else f"{modern}.structs"
+
+    def _by_age(self, source: str, target: str) -> tuple[str, str]:
+        return target, source
+
+    def keep(self, name: str) -> Converter:
+        copy: Converter | None = self.copies.method(name) if self.is_complete else None
+        return copy or _keep
+
+    def is_foreign(self, kind: type) -> bool:
+        return kind.__module__.startswith("mcpspec.v") and kind.__module__ != self._source
 
     def as_object(self, name: str | None, value: Any, lost: DroppedFields) -> Any:
         if not self.is_complete or value in ABSENT:

@@ -19,9 +19,10 @@ from msgspec import UNSET, Raw, UnsetType
 import mcpspec
 from mcpspec.features import NAME_PARAMS
 from mcpspec.support.converters import Converter, DroppedFields
+from mcpspec.support.members import holds_objects, members_of
 from mcpspec.support.methods import Method
 from mcpspec.support.objects import is_object, spread_union, strip_absent
-from mcpspec.support.structs import dec_hook, from_builtins, may_contain_non_finite
+from mcpspec.support.structs import constructor, dec_hook, from_builtins, may_contain_non_finite
 from typedmcp import dialect
 from typedmcp.errors import DecodeError, UsageError
 from typedmcp.nesting import encode_json
@@ -383,9 +384,12 @@ class _StructMethodCodec(MethodCodec):
         exact = getattr(structs_of(self._revision), expected.__name__, None)
         if self._revision == DIALECT or exact is None or not _results(self._record, self._table):
             return None
-        convert: Converter | None = downgrader(self._revision, is_exact=is_exact).method(expected.__name__)
-        base = None if is_exact else getattr(D, expected.__name__, None)
-        return convert if base in (None, expected) else _report_more(expected, base, convert)
+        if is_exact or getattr(D, expected.__name__, None) in (None, expected):
+            found: Converter | None = downgrader(self._revision, is_exact=is_exact).method(expected.__name__)
+            return found
+        added = _types_beyond_dialect(expected.__module__)
+        convert: Converter | None = downgrader(self._revision, added=added).method(expected.__name__)
+        return lambda value, lost: (convert or _keep)(_reduce(value, lost), lost)
 
 
 def _copy(kind: Any) -> Callable[[Any, Any], Any]:
@@ -415,15 +419,59 @@ def _without_meta(params: Any) -> dict[str, Any]:
     return {name: value for name, value in plain.items() if name != "_meta"}
 
 
-def _report_more(kind: Any, base: Any, convert: Converter | None) -> Converter:
-    """Return a converter that also reports the members that a type has beyond that of the dialect."""
-    own = [name for name in kind.__struct_fields__ if name not in base.__struct_fields__]
+def _keep(value: Any, lost: DroppedFields) -> Any:  # noqa: ARG001  # nothing is lost
+    return value
 
-    def convert_and_report(value: Any, lost: DroppedFields) -> Any:
-        lost += [f"{kind.__name__}.{name}" for name in own if getattr(value, name) is not None]
-        return value if convert is None else convert(value, lost)
 
-    return convert_and_report
+# Types that extend the dialect
+
+
+@cache
+def _types_beyond_dialect(module: str) -> frozenset[type]:
+    """Return the structs of a module that extends the dialect for which the dialect has no type."""
+    types, known = import_module(module), mcpspec.revision(DIALECT).structs.__all__
+    return frozenset(kind for name in types.__all__ if name not in known and _is_struct(kind := getattr(types, name)))
+
+
+def _reduce(value: Any, lost: DroppedFields) -> Any:
+    """Return a value of types that extend the dialect as one of its own types. Append what those lack to `lost`."""
+    if isinstance(value, msgspec.Struct):
+        return _reducer(value.__class__)(value, lost)
+    if value.__class__ is list:
+        return [_reduce(each, lost) for each in value]
+    if value.__class__ is dict:
+        return {key: _reduce(each, lost) for key, each in value.items()}
+    return value
+
+
+@cache
+def _reducer(kind: type[msgspec.Struct]) -> Converter:
+    known = mcpspec.revision(DIALECT).structs.__all__
+    extended = next((base for base in kind.__mro__ if base.__name__ in known), None)
+    if extended is None:
+        return _report_type(kind.__name__)
+    target: Any = getattr(D, extended.__name__)
+    if issubclass(kind, target):
+        return _keep
+    members = members_of(kind)
+    own = [name for name in members if name not in target.__struct_fields__]
+    objects = [name for name in target.__struct_fields__ if holds_objects(members[name].hint)]
+    make = constructor(target)
+
+    def convert(value: Any, lost: DroppedFields) -> Any:
+        lost += [f"{extended.__name__}.{name}" for name in own if getattr(value, name) is not None]
+        made = {name: getattr(value, name) for name in target.__struct_fields__}
+        return make(**made | {name: _reduce(made[name], lost) for name in objects})
+
+    return convert
+
+
+def _report_type(name: str) -> Converter:
+    def convert(value: Any, lost: DroppedFields) -> Any:
+        lost.append(name)
+        return value
+
+    return convert
 
 
 # On Pydantic

@@ -56,10 +56,14 @@ def exact_upgrader(revision: str) -> Upgrade:
 
 
 @cache
-def downgrader(revision: str, *, is_exact: bool = False) -> Downgrade:
-    """Return the conversion from types of the dialect, or its exact types, to types of an older revision."""
+def downgrader(revision: str, *, is_exact: bool = False, added: frozenset[type] = frozenset()) -> Downgrade:
+    """Return the conversion from types of the dialect, or its exact types, to types of an older revision.
+
+    `added` are further types that unions may have, and whose values are left as they are.
+    """
     module = structs_of(revision) if is_exact else mcpspec.revision(revision).structs
     made: Downgrade = _load("Downgrade", revision)(module, is_exact=is_exact)
+    made.added = added
     return made
 
 

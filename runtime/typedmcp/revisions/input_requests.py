@@ -99,10 +99,13 @@ def downgrade_result(method: str, result: Any, revision: str) -> Any:
     """
     record = methods_of(revision).SERVER_REQUESTS[method].exact
     known: Any = dialect.methods.INPUT_REQUESTS[method].result
-    convert = downgrader(revision).method(known.__name__)
+    conversion = downgrader(revision)
+    convert = conversion.method(known.__name__)
     kept: Json = to_builtins(result if convert is None else convert(result, lost=[]))
     if method == "sampling/createMessage" and not has_content_lists(structs_of(revision)):
-        content = kept["content"]  # a message has one content there
+        content = result.content  # a message has one content there
         if is_array(content):
-            kept["content"] = content[0] if content else {"type": "text", "text": ""}
+            content = content[0] if content else dialect.structs.TextContent(text="")
+        # A use of a tool is rejected below: a text in its place would be taken for an answer.
+        kept["content"] = to_builtins(conversion.of_class[type(content)](content, lost=[]))
     return from_builtins(kept, record.result)

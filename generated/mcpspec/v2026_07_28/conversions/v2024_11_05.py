@@ -79,7 +79,9 @@ class Downgrade(v2025_03_26.Downgrade):
             lost.append("EmbeddedResource.meta")
         return self.types.EmbeddedResource(
             annotations=value.annotations and self.Annotations(value.annotations, lost),
-            resource=self.of_class[value.resource.__class__](value.resource, lost),
+            resource=self.one_of["TextResourceContents or BlobResourceContents"][value.resource.__class__](
+                value.resource, lost
+            ),
         )
 
     def ImageContent(self, value: Any, lost: list[str]) -> Any:
@@ -95,7 +97,11 @@ class Downgrade(v2025_03_26.Downgrade):
         if value.message is not self.absent:
             lost.append("ProgressNotificationParams.message")
         return self.types.ProgressNotificationParams(
-            meta=meta if meta is not OWN else value.meta and self.as_object(None, value.meta, lost),
+            meta=meta
+            if meta is not OWN
+            else value.meta
+            if value.meta is self.absent
+            else self.as_object(None, value.meta, lost),
             progress_token=value.progress_token,
             progress=value.progress,
             total=value.total,

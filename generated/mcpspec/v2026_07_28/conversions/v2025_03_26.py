@@ -192,8 +192,12 @@ class Downgrade(v2025_06_18.Downgrade):
         if value.structured_content is not self.absent:
             lost.append("CallToolResult.structured_content")
         return self.types.CallToolResult(
-            meta=value.meta and self.as_object(None, value.meta, lost),
-            content=items_by_class(self.of_class, value.content, lost),
+            meta=value.meta if value.meta is self.absent else self.as_object(None, value.meta, lost),
+            content=items_by_class(
+                self.one_of["TextContent or ImageContent or AudioContent or ResourceLink or EmbeddedResource"],
+                value.content,
+                lost,
+            ),
             is_error=value.is_error,
         )
 
@@ -202,7 +206,7 @@ class Downgrade(v2025_06_18.Downgrade):
             lost.append("CompleteRequestParams.context")
         return self.types.CompleteRequestParams(
             meta=meta if meta is not OWN else self.as_object("RequestParamsMeta", value.meta, lost),
-            ref=self.of_class[value.ref.__class__](value.ref, lost),
+            ref=self.one_of["PromptReference or ResourceTemplateReference"][value.ref.__class__](value.ref, lost),
             argument=(
                 self.copies.CompleteRequestParamsArgument(value.argument, lost) if self.is_complete else value.argument
             ),
@@ -220,7 +224,9 @@ class Downgrade(v2025_06_18.Downgrade):
         if value.meta is not self.absent:
             lost.append("EmbeddedResource.meta")
         return self.types.EmbeddedResource(
-            resource=self.of_class[value.resource.__class__](value.resource, lost),
+            resource=self.one_of["TextResourceContents or BlobResourceContents"][value.resource.__class__](
+                value.resource, lost
+            ),
             annotations=value.annotations and self.Annotations(value.annotations, lost),
         )
 
@@ -272,8 +278,8 @@ class Downgrade(v2025_06_18.Downgrade):
 
     def ReadResourceResult(self, value: Any, lost: list[str]) -> Any:
         return self.types.ReadResourceResult(
-            meta=value.meta and self.as_object(None, value.meta, lost),
-            contents=items_by_class(self.of_class, value.contents, lost),
+            meta=value.meta if value.meta is self.absent else self.as_object(None, value.meta, lost),
+            contents=items_by_class(self.one_of["TextResourceContents or BlobResourceContents"], value.contents, lost),
         )
 
     def Resource(self, value: Any, lost: list[str]) -> Any:

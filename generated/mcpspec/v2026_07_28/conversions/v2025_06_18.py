@@ -251,8 +251,12 @@ class Downgrade(v2025_11_25.Downgrade):
 
     def CallToolResult(self, value: Any, lost: list[str]) -> Any:
         return self.types.CallToolResult(
-            meta=value.meta and self.as_object(None, value.meta, lost),
-            content=items_by_class(self.of_class, value.content, lost),
+            meta=value.meta if value.meta is self.absent else self.as_object(None, value.meta, lost),
+            content=items_by_class(
+                self.one_of["TextContent or ImageContent or AudioContent or ResourceLink or EmbeddedResource"],
+                value.content,
+                lost,
+            ),
             structured_content=rules.downgrade_structured_content(
                 value.structured_content, self.absent, "CallToolResult", lost
             ),
@@ -291,10 +295,7 @@ class Downgrade(v2025_11_25.Downgrade):
         )
 
     def ElicitRequestFormParams(self, value: Any, lost: list[str]) -> Any:
-        return self.types.ElicitRequestParams(
-            message=value.message,
-            requested_schema=self.as_object("ElicitRequestParamsRequestedSchema", value.requested_schema, lost),
-        )
+        return rules.convert_form(value, self.module, lost)
 
     def ElicitRequestURLParams(self, value: Any, lost: list[str]) -> Any:
         lost.append("ElicitRequestURLParams")
@@ -302,7 +303,7 @@ class Downgrade(v2025_11_25.Downgrade):
 
     def GetPromptResult(self, value: Any, lost: list[str]) -> Any:
         return self.types.GetPromptResult(
-            meta=value.meta and self.as_object(None, value.meta, lost),
+            meta=value.meta if value.meta is self.absent else self.as_object(None, value.meta, lost),
             description=value.description,
             messages=items(self.PromptMessage, value.messages, lost),
         )
@@ -323,7 +324,7 @@ class Downgrade(v2025_11_25.Downgrade):
 
     def ListPromptsResult(self, value: Any, lost: list[str]) -> Any:
         return self.types.ListPromptsResult(
-            meta=value.meta and self.as_object(None, value.meta, lost),
+            meta=value.meta if value.meta is self.absent else self.as_object(None, value.meta, lost),
             next_cursor=value.next_cursor,
             prompts=items(self.Prompt, value.prompts, lost),
         )
@@ -335,7 +336,7 @@ class Downgrade(v2025_11_25.Downgrade):
 
     def ListResourceTemplatesResult(self, value: Any, lost: list[str]) -> Any:
         return self.types.ListResourceTemplatesResult(
-            meta=value.meta and self.as_object(None, value.meta, lost),
+            meta=value.meta if value.meta is self.absent else self.as_object(None, value.meta, lost),
             next_cursor=value.next_cursor,
             resource_templates=items(self.ResourceTemplate, value.resource_templates, lost),
         )
@@ -347,7 +348,7 @@ class Downgrade(v2025_11_25.Downgrade):
 
     def ListResourcesResult(self, value: Any, lost: list[str]) -> Any:
         return self.types.ListResourcesResult(
-            meta=value.meta and self.as_object(None, value.meta, lost),
+            meta=value.meta if value.meta is self.absent else self.as_object(None, value.meta, lost),
             next_cursor=value.next_cursor,
             resources=items(self.Resource, value.resources, lost),
         )
@@ -378,7 +379,10 @@ class Downgrade(v2025_11_25.Downgrade):
 
     def PromptMessage(self, value: Any, lost: list[str]) -> Any:
         return self.types.PromptMessage(
-            role=value.role, content=self.of_class[value.content.__class__](value.content, lost)
+            role=value.role,
+            content=self.one_of["TextContent or ImageContent or AudioContent or ResourceLink or EmbeddedResource"][
+                value.content.__class__
+            ](value.content, lost),
         )
 
     def Resource(self, value: Any, lost: list[str]) -> Any:
@@ -433,7 +437,9 @@ class Downgrade(v2025_11_25.Downgrade):
             content=(
                 value.content
                 if value.content.__class__ is list
-                else self.of_class[value.content.__class__](value.content, lost)
+                else self.one_of["TextContent or ImageContent or AudioContent or ToolUseContent or ToolResultContent"][
+                    value.content.__class__
+                ](value.content, lost)
             ),
         )
 

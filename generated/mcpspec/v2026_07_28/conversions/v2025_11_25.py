@@ -331,7 +331,7 @@ class Downgrade(converters.Downgrade):
 
     def CallToolResult(self, value: Any, lost: list[str]) -> Any:
         return self.types.CallToolResult(
-            meta=value.meta and self.as_object(None, value.meta, lost),
+            meta=value.meta if value.meta is self.absent else self.as_object(None, value.meta, lost),
             content=(items_by_class(self.copies.of_class, value.content, lost) if self.is_complete else value.content),
             structured_content=rules.downgrade_structured_content(
                 value.structured_content, self.absent, "CallToolResult", lost
@@ -341,7 +341,11 @@ class Downgrade(converters.Downgrade):
 
     def CancelledNotificationParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
         return self.types.CancelledNotificationParams(
-            meta=meta if meta is not OWN else value.meta and self.as_object(None, value.meta, lost),
+            meta=meta
+            if meta is not OWN
+            else value.meta
+            if value.meta is self.absent
+            else self.as_object(None, value.meta, lost),
             request_id=value.request_id,
             reason=value.reason,
         )
@@ -359,7 +363,7 @@ class Downgrade(converters.Downgrade):
 
     def CompleteResult(self, value: Any, lost: list[str]) -> Any:
         return self.types.CompleteResult(
-            meta=value.meta and self.as_object(None, value.meta, lost),
+            meta=value.meta if value.meta is self.absent else self.as_object(None, value.meta, lost),
             completion=self.CompleteResultCompletion(value.completion, lost),
         )
 
@@ -392,9 +396,15 @@ class Downgrade(converters.Downgrade):
             meta=value.meta,
             role=value.role,
             content=(
-                items_by_class(self.of_class, value.content, lost)
+                items_by_class(
+                    self.one_of["TextContent or ImageContent or AudioContent or ToolUseContent or ToolResultContent"],
+                    value.content,
+                    lost,
+                )
                 if value.content.__class__ is list
-                else self.of_class[value.content.__class__](value.content, lost)
+                else self.one_of["TextContent or ImageContent or AudioContent or ToolUseContent or ToolResultContent"][
+                    value.content.__class__
+                ](value.content, lost)
             ),
             model=value.model,
             stop_reason=value.stop_reason,
@@ -428,21 +438,21 @@ class Downgrade(converters.Downgrade):
 
     def GetPromptResult(self, value: Any, lost: list[str]) -> Any:
         return self.types.GetPromptResult(
-            meta=value.meta and self.as_object(None, value.meta, lost),
+            meta=value.meta if value.meta is self.absent else self.as_object(None, value.meta, lost),
             description=value.description,
             messages=(items(self.copies.PromptMessage, value.messages, lost) if self.is_complete else value.messages),
         )
 
     def ListPromptsResult(self, value: Any, lost: list[str]) -> Any:
         return self.types.ListPromptsResult(
-            meta=value.meta and self.as_object(None, value.meta, lost),
+            meta=value.meta if value.meta is self.absent else self.as_object(None, value.meta, lost),
             next_cursor=value.next_cursor,
             prompts=(items(self.copies.Prompt, value.prompts, lost) if self.is_complete else value.prompts),
         )
 
     def ListResourceTemplatesResult(self, value: Any, lost: list[str]) -> Any:
         return self.types.ListResourceTemplatesResult(
-            meta=value.meta and self.as_object(None, value.meta, lost),
+            meta=value.meta if value.meta is self.absent else self.as_object(None, value.meta, lost),
             next_cursor=value.next_cursor,
             resource_templates=(
                 items(self.copies.ResourceTemplate, value.resource_templates, lost)
@@ -453,7 +463,7 @@ class Downgrade(converters.Downgrade):
 
     def ListResourcesResult(self, value: Any, lost: list[str]) -> Any:
         return self.types.ListResourcesResult(
-            meta=value.meta and self.as_object(None, value.meta, lost),
+            meta=value.meta if value.meta is self.absent else self.as_object(None, value.meta, lost),
             next_cursor=value.next_cursor,
             resources=(items(self.copies.Resource, value.resources, lost) if self.is_complete else value.resources),
         )
@@ -465,14 +475,18 @@ class Downgrade(converters.Downgrade):
 
     def ListToolsResult(self, value: Any, lost: list[str]) -> Any:
         return self.types.ListToolsResult(
-            meta=value.meta and self.as_object(None, value.meta, lost),
+            meta=value.meta if value.meta is self.absent else self.as_object(None, value.meta, lost),
             next_cursor=value.next_cursor,
             tools=items(self.Tool, value.tools, lost),
         )
 
     def LoggingMessageNotificationParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
         return self.types.LoggingMessageNotificationParams(
-            meta=meta if meta is not OWN else value.meta and self.as_object(None, value.meta, lost),
+            meta=meta
+            if meta is not OWN
+            else value.meta
+            if value.meta is self.absent
+            else self.as_object(None, value.meta, lost),
             level=value.level,
             logger=value.logger,
             data=value.data,
@@ -480,7 +494,11 @@ class Downgrade(converters.Downgrade):
 
     def NotificationParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
         return self.types.NotificationParams(
-            meta=meta if meta is not OWN else value.meta and self.as_object(None, value.meta, lost)
+            meta=meta
+            if meta is not OWN
+            else value.meta
+            if value.meta is self.absent
+            else self.as_object(None, value.meta, lost)
         )
 
     def PaginatedRequestParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
@@ -490,7 +508,11 @@ class Downgrade(converters.Downgrade):
 
     def ProgressNotificationParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
         return self.types.ProgressNotificationParams(
-            meta=meta if meta is not OWN else value.meta and self.as_object(None, value.meta, lost),
+            meta=meta
+            if meta is not OWN
+            else value.meta
+            if value.meta is self.absent
+            else self.as_object(None, value.meta, lost),
             progress_token=value.progress_token,
             progress=value.progress,
             total=value.total,
@@ -508,7 +530,7 @@ class Downgrade(converters.Downgrade):
 
     def ReadResourceResult(self, value: Any, lost: list[str]) -> Any:
         return self.types.ReadResourceResult(
-            meta=value.meta and self.as_object(None, value.meta, lost),
+            meta=value.meta if value.meta is self.absent else self.as_object(None, value.meta, lost),
             contents=(
                 items_by_class(self.copies.of_class, value.contents, lost) if self.is_complete else value.contents
             ),
@@ -516,21 +538,36 @@ class Downgrade(converters.Downgrade):
 
     def RequestParams_ListRootsRequestParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
         return self.types.RequestParams(
-            meta=meta if meta is not OWN else value.meta and self.as_object("RequestParamsMeta", value.meta, lost)
+            meta=meta
+            if meta is not OWN
+            else value.meta
+            if value.meta is self.absent
+            else self.as_object("RequestParamsMeta", value.meta, lost)
         )
 
     def ResourceUpdatedNotificationParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
         return self.types.ResourceUpdatedNotificationParams(
-            meta=meta if meta is not OWN else value.meta and self.as_object(None, value.meta, lost), uri=value.uri
+            meta=meta
+            if meta is not OWN
+            else value.meta
+            if value.meta is self.absent
+            else self.as_object(None, value.meta, lost),
+            uri=value.uri,
         )
 
     def SamplingMessage(self, value: Any, lost: list[str]) -> Any:
         return self.types.SamplingMessage(
             role=value.role,
             content=(
-                items_by_class(self.of_class, value.content, lost)
+                items_by_class(
+                    self.one_of["TextContent or ImageContent or AudioContent or ToolUseContent or ToolResultContent"],
+                    value.content,
+                    lost,
+                )
                 if value.content.__class__ is list
-                else self.of_class[value.content.__class__](value.content, lost)
+                else self.one_of["TextContent or ImageContent or AudioContent or ToolUseContent or ToolResultContent"][
+                    value.content.__class__
+                ](value.content, lost)
             ),
             meta=value.meta,
         )

@@ -215,6 +215,14 @@ LOSSES: dict[str, tuple[Any, str, list[str], dict[str, Any]]] = {
         [],
         {"roots": [], "_meta": {"a": 1}},
     ),
+    "nothing of metadata with a name that the newest revision reserves": (
+        oldest.CompleteResult(
+            completion=oldest.CompleteResultCompletion(values=[]), meta={f"{PREFIX}serverInfo": {"name": "a"}}
+        ),
+        "2025-11-25",
+        [],
+        {"completion": {"values": []}, "_meta": {f"{PREFIX}serverInfo": {"name": "a"}}},
+    ),
     "nothing of metadata of parameters that the newest revision alone lacks": (
         last_legacy.from_builtins(
             {"messages": [], "maxTokens": 1, "_meta": {"progressToken": 1}}, last_legacy.CreateMessageRequestParams

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final, get_args
 
 import msgspec
 import pytest
 
+from mcpspec.support.everyday_structs import ConstantStruct
 from mcpspec.support.structs import to_builtins
 from tests.cases import each
 from tests.revisions import own_types as own
@@ -14,7 +16,7 @@ from typedmcp.client.request_encoder import META_PLACEHOLDER, RequestEncoder
 from typedmcp.client.result_decoder import ResultProblem, result_decoder
 from typedmcp.dialect import exact, methods, structs
 from typedmcp.errors import DecodeError
-from typedmcp.protocol.codec import codec_for
+from typedmcp.protocol.codec import Backend, OwnMethod, codec_for
 from typedmcp.revisions.features import LEGACY, methods_of
 from typedmcp.revisions.input_requests import downgrade_result
 
@@ -24,6 +26,7 @@ PARAMS: dict[str, dict[str, Any]] = {
     "resources/read": {"uri": "a:b"},
     "completion/complete": {"ref": {"type": "ref/resource", "uri": "a"}, "argument": {"name": "a", "value": "b"}},
 }
+BACKENDS: Final[tuple[Backend, ...]] = get_args(Backend)
 WITHOUT_RESOURCE_LINKS = [revision for revision in LEGACY if revision <= "2025-06-18"]
 """The revisions whose content has to be converted."""
 
@@ -90,6 +93,27 @@ def test_content_that_extends_the_dialect_is_reported_on_older_revisions(revisio
     sent, lost = downgraded("tools/call", own.CallToolResult(content=content), revision, own)
     assert sent == {"content": [{"type": "text", "text": "a"}, {"type": "acme/card", "card": "b"}]}
     assert lost == ["CardContent"]
+
+
+class CompleteResult(ConstantStruct, kw_only=True):
+    hits: list[str]
+
+
+@each("revision", LEGACY)
+@each("backend", BACKENDS)
+def test_a_result_of_an_extension_stays_as_it_is_if_it_is_called_like_one_of_the_protocol(
+    revision: str, backend: Backend
+) -> None:
+    method = OwnMethod(
+        replace(methods.METHODS["completion/complete"], name="acme/complete", result=CompleteResult), None
+    )
+    lost: list[str] = []
+    made = (
+        codec_for(revision, backend, None, (method,))
+        .methods["acme/complete"]
+        .downgrade(CompleteResult(hits=["a"]), lost)
+    )
+    assert (to_builtins(made), lost) == ({"hits": ["a"]}, [])
 
 
 @each("revision", LEGACY)

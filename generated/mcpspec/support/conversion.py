@@ -228,7 +228,7 @@ def _by_newest(source: Any, target: Any, package: str, to: str) -> Converter:
         made = upgrade(value, lost=lost)
         found = down.method_between(made.__class__, target) or _keep
         result = found(made, lost=lost)
-        if copy_meta is not None and isinstance(result, target) and not hasattr(made, "meta"):  # modern types lack it
+        if copy_meta is not None and isinstance(result, target):  # modern types lack it, or reserve names in it
             result.meta = UNSET if value.meta is UNSET else copy_meta(value.meta, lost)
         return result
 

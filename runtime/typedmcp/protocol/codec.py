@@ -382,7 +382,8 @@ class _StructMethodCodec(MethodCodec):
         is_exact = kind.__module__ == X.__name__
         expected = self._expected(getattr(D, kind.__name__) if is_exact else kind)
         exact = getattr(structs_of(self._revision), expected.__name__, None)
-        if self._revision == DIALECT or exact is None or not _results(self._record, self._table):
+        is_free = isinstance(self._table, OwnTable) or not _results(self._record, self._table)  # of no revision
+        if self._revision == DIALECT or exact is None or is_free:
             return None
         if is_exact or getattr(D, expected.__name__, None) in (None, expected):
             found: Converter | None = downgrader(self._revision, is_exact=is_exact).method(expected.__name__)
@@ -429,8 +430,9 @@ def _keep(value: Any, lost: DroppedFields) -> Any:  # noqa: ARG001  # nothing is
 @cache
 def _types_beyond_dialect(module: str) -> frozenset[type]:
     """Return the structs of a module that extends the dialect for which the dialect has no type."""
-    types, known = import_module(module), mcpspec.revision(DIALECT).structs.__all__
-    return frozenset(kind for name in types.__all__ if name not in known and _is_struct(kind := getattr(types, name)))
+    known = mcpspec.revision(DIALECT).structs.__all__
+    kinds = [kind for kind in vars(import_module(module)).values() if _is_struct(kind)]
+    return frozenset(kind for kind in kinds if kind.__name__ not in known)
 
 
 def _reduce(value: Any, lost: DroppedFields) -> Any:

@@ -161,7 +161,7 @@ FORM_OF_2025_06_18: dict[str, Any] = {
     "type": "object",
     "properties": {"size": {"type": "string", "enum": ["s"], "enumNames": ["Small"]}},
 }
-REQUIRED_META = {f"{PREFIX}protocolVersion": NEWEST, f"{PREFIX}clientCapabilities": {}}
+REQUIRED_META: dict[str, Any] = {f"{PREFIX}protocolVersion": NEWEST, f"{PREFIX}clientCapabilities": {}}
 
 LOSSES: dict[str, tuple[Any, str, list[str], dict[str, Any]]] = {
     "nothing": (newest.TextContent(text="hi"), OLDEST, [], {"type": "text", "text": "hi"}),
@@ -315,7 +315,7 @@ def test_an_error_about_something_else_does_not_name_the_argument(path: str, rea
 
 @each("target", mcpspec.VERSIONS[:-1])
 def test_all_parts_of_a_converted_value_are_of_the_target(target: str) -> None:
-    plain = {"content": [{"type": "text", "text": "a"}], "resultType": "complete", "_meta": {}}
+    plain: dict[str, Any] = {"content": [{"type": "text", "text": "a"}], "resultType": "complete", "_meta": {}}
     made = mcpspec.convert(newest.from_builtins(plain, newest.CallToolResult), target).value
     assert type(made.content[0]) is structs_of(target).TextContent
     assert type(made.meta) is type(structs_of(target).from_builtins(plain, structs_of(target).CallToolResult).meta)

@@ -23,8 +23,8 @@ from mcpspec.support.structs import OpenObject, constructor, to_builtins
 
 __all__ = [
     "ABSENT", "IMPLIED", "OWN", "UNREPORTED", "ByClass", "Conversion", "Converter", "Downgrade", "DroppedFields",
-    "Unions", "Upgrade", "converter_for", "is_object", "items", "items_by_class", "load_conversion", "open_converter", "values",
-    "values_by_class", "with_meta",
+    "Unions", "Upgrade", "converter_for", "is_object", "items", "items_by_class", "load_conversion", "open_converter",
+    "values", "values_by_class", "with_meta",
 ]  # fmt: skip
 
 DroppedFields: TypeAlias = list[str]

@@ -19,8 +19,10 @@ from msgspec import UNSET
 from mcpspec.features import FEATURES
 from mcpspec.support.converters import (
     IMPLIED,
+    RESULT_DEFAULTS,
     Converter,
     DroppedFields,
+    leave,
     load_conversion,
     open_converter,
 )
@@ -102,7 +104,7 @@ def _find_way(kind: type, to: str, versions: Sequence[str]) -> _Way | None:
     convert, is_checked = _find_conversion(source, found, place.package, target.__name__.rpartition(".")[2])
     fields = getattr(source, "__struct_fields__", ())
     theirs = getattr(found, "__struct_fields__", ())
-    implied = {n: value for n, value in _IMPLIED_MEMBERS.items() if n in fields and n not in theirs}
+    implied = {n: value for n, value in RESULT_DEFAULTS.items() if n in fields and n not in theirs}
     return _Way(
         convert,
         is_checked or place.face.endswith("models"),  # models keep undeclared members
@@ -118,9 +120,6 @@ def _find_way(kind: type, to: str, versions: Sequence[str]) -> _Way | None:
 
 def _read_nothing(_value: Any) -> None:
     return None
-
-
-_IMPLIED_MEMBERS = {"result_type": "complete", "ttl_ms": 0, "cache_scope": "private"}
 
 
 def _to_exact(value: Any, way: _Way) -> Any:
@@ -203,14 +202,14 @@ def _find_conversion(source: Any, target: Any, package: str, to: str) -> tuple[C
     """
     if is_open(source) and is_open(target):
         return open_converter(source, target), True
-    if not _PARTS.isdisjoint(getattr(source, "__struct_fields__", ())):  # a message
-        return _by_json(source, target, package, to), True
+    if is_struct(target) and not _PARTS.isdisjoint(getattr(source, "__struct_fields__", ())):
+        return _message_converter(source, target, package, to), True
     newer = max(package, to)
     if _is_modern(newer):
         conversion = _load(("Upgrade" if to == newer else "Downgrade"), newer, min(package, to))
         found = conversion.method_between(source, target)
         if found is None:
-            return _by_json(source, target, package, to), True
+            return _by_json(source, target), True
         return found, source.__name__ in conversion.partial
     return _by_newest(source, target, package, to), True
 
@@ -221,12 +220,12 @@ def _by_newest(source: Any, target: Any, package: str, to: str) -> Converter:
     up, down = _load("Upgrade", newest, package), _load("Downgrade", newest, to)
     upgrade = up.method(source.__name__)
     if upgrade is None:
-        return _by_json(source, target, package, to)
+        return _by_json(source, target)
     copy_meta = _meta_converter(source, target)
 
     def convert(value: Any, lost: DroppedFields) -> Any:
         made = upgrade(value, lost=lost)
-        found = down.method_between(made.__class__, target) or _keep
+        found = down.method_between(made.__class__, target) or leave
         result = found(made, lost=lost)
         if copy_meta is not None and isinstance(result, target):  # modern types lack it, or reserve names in it
             result.meta = UNSET if value.meta is UNSET else copy_meta(value.meta, lost)
@@ -267,12 +266,10 @@ def _package(version: str) -> str:
     return "v" + version.replace("-", "_")
 
 
-def _by_json(source: Any, target: Any, package: str, to: str) -> Converter:
+def _by_json(source: Any, target: Any) -> Converter:
     """Return a converter through plain JSON, for types without a conversion of their own."""
     if not is_struct(target):
         return lambda value, lost: to_builtins(value)  # noqa: ARG005  # it is checked
-    if not _PARTS.isdisjoint(getattr(source, "__struct_fields__", ())):
-        return _message_converter(source, target, package, to)
     mine, theirs = members_of(source), members_of(target)
     implied = {m.wire: IMPLIED[m.wire] for m in theirs.values() if not m.optional and m.wire in IMPLIED}
     parts = {
@@ -299,7 +296,7 @@ def _message_converter(source: Any, target: Any, package: str, to: str) -> Conve
     make = constructor(target)
     hints = {name: member.hint for name, member in members_of(target).items()}
     results = _open_type(members_of(source).get("result")), _open_type(members_of(target).get("result"))
-    convert_open_result = open_converter(*results) if None not in results else _keep
+    convert_open_result = open_converter(*results) if None not in results else leave
     ways: dict[type, Converter] = {}
 
     def convert(value: Any, lost: DroppedFields) -> Any:
@@ -327,8 +324,4 @@ def _open_type(member: StructMember | None) -> Any:
 def _part_converter(kind: type, hint: Any, package: str, to: str) -> Converter:
     known = [option for option in spread_union(hint) if is_struct(option)]
     same = [option for option in known if option.__name__ == kind.__name__] or known
-    return _find_conversion(kind, same[0], package, to)[0] if len(same) == 1 else _keep
-
-
-def _keep(value: Any, lost: DroppedFields) -> Any:  # noqa: ARG001  # nothing is lost
-    return value
+    return _find_conversion(kind, same[0], package, to)[0] if len(same) == 1 else leave

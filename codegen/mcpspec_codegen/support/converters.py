@@ -7,7 +7,7 @@ is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar, Final, Protocol, TypeAlias, get_args, get_origin
@@ -22,9 +22,9 @@ from mcpspec.support.objects import spread_union
 from mcpspec.support.structs import OpenObject, constructor, to_builtins
 
 __all__ = [
-    "ABSENT", "IMPLIED", "OWN", "UNREPORTED", "ByClass", "Conversion", "Converter", "Downgrade", "DroppedFields",
-    "Unions", "Upgrade", "converter_for", "is_object", "items", "items_by_class", "load_conversion", "open_converter",
-    "values", "values_by_class", "with_meta",
+    "ABSENT", "IMPLIED", "OWN", "RESULT_DEFAULTS", "UNREPORTED", "ByClass", "Conversion", "Converter", "Downgrade",
+    "DroppedFields", "Unions", "Upgrade", "converter_for", "is_object", "items", "items_by_class", "leave",
+    "load_conversion", "open_converter", "values", "values_by_class", "with_meta",
 ]  # fmt: skip
 
 DroppedFields: TypeAlias = list[str]
@@ -44,6 +44,9 @@ ABSENT: Final = (None, UNSET)
 class _Unreported(list[str]):
     def append(self, name: str) -> None:
         """Forget the name."""
+
+    def extend(self, names: Iterable[str]) -> None:
+        """Forget the names."""
 
 
 UNREPORTED: Final = _Unreported()
@@ -87,7 +90,7 @@ class Conversion:
 
     def keep(self, name: str) -> Converter:  # noqa: ARG002  # it depends on the direction
         """Return the function for values of a type without a method."""
-        return _keep
+        return leave
 
     def is_foreign(self, kind: type) -> bool:  # noqa: ARG002
         """Return whether a class belongs to another revision than the values, or is everyday if they are exact."""
@@ -133,7 +136,7 @@ class ByClass(dict[type[Any], Converter]):
                 made = self[kind] = conversion.method(name) or conversion.keep(name)
                 return made
         if kind in conversion.added:
-            return _keep
+            return leave
         name = kind.__name__ if kind.__name__ not in self._names else f"{kind.__module__}.{kind.__name__}"
         raise TypeError(f"expected {self._options or 'a type of the protocol'}, got {name}")
 
@@ -175,7 +178,8 @@ def is_object(value: object) -> bool:
     return isinstance(value, msgspec.Struct | OpenObject)
 
 
-def _keep(value: Any, lost: DroppedFields) -> Any:  # noqa: ARG001  # nothing is lost
+def leave(value: Any, lost: DroppedFields) -> Any:  # noqa: ARG001  # nothing is lost
+    """Return a value that needs no conversion."""
     return value
 
 
@@ -235,7 +239,7 @@ class Downgrade(Conversion):
 
     def keep(self, name: str) -> Converter:
         copy: Converter | None = self.copies.method(name) if self.is_complete else None
-        return copy or _keep
+        return copy or leave
 
     def is_foreign(self, kind: type) -> bool:
         return kind.__module__.startswith("mcpspec.v") and kind.__module__ != self._source
@@ -252,8 +256,15 @@ class Downgrade(Conversion):
         return open_converter(kind, kind)(value, lost)
 
 
-IMPLIED: Final[Mapping[str, Any]] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+RESULT_DEFAULTS: Final[Mapping[str, Any]] = {"result_type": "complete", "ttl_ms": 0, "cache_scope": "private"}
 """Members that modern results require, with the values that clients assume if they are absent."""
+
+IMPLIED: Final[Mapping[str, Any]] = {
+    "resultType": RESULT_DEFAULTS["result_type"],
+    "ttlMs": RESULT_DEFAULTS["ttl_ms"],
+    "cacheScope": RESULT_DEFAULTS["cache_scope"],
+}
+"""The same members by their names in JSON."""
 
 
 @cache

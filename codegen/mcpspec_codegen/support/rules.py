@@ -126,7 +126,7 @@ def downgrade_elicitation(params: Json, older: Any, lost: DroppedFields) -> Json
     schema = params["requestedSchema"]
     fields = {name: _downgrade_field(field) for name, field in schema["properties"].items()}
     known = {name: field for name, field in fields.items() if field is not None}
-    lost += [f"params.requestedSchema.properties.{name}" for name in fields if name not in known]
+    lost.extend([f"params.requestedSchema.properties.{name}" for name in fields if name not in known])
     kept: Json = {"properties": known}
     if "required" in schema:
         kept["required"] = [name for name in schema["required"] if name in known]
@@ -200,5 +200,5 @@ def take_first_content(result: Any, older: Any, lost: DroppedFields) -> Any:
 def _rebuild(before: Any, plain: Any, hint: Any, lost: DroppedFields) -> Any:
     """Make a value of an older revision from the JSON that a rule has rewritten, and report what the JSON lost."""
     made = from_builtins(plain, hint)
-    lost += find_differences(before, to_builtins(made), "")
+    lost.extend(find_differences(before, to_builtins(made), ""))
     return made

@@ -24,7 +24,7 @@ from typing import Annotated, Any, Final, Literal, Protocol, get_args, get_origi
 import msgspec
 from msgspec import Raw, UnsetType
 
-from mcpspec.support.converters import Converter, DroppedFields
+from mcpspec.support.converters import RESULT_DEFAULTS, Converter, DroppedFields
 from mcpspec.support.objects import Member, Shape, UnionOptions, is_array, is_object, spread_union, strip_absent
 from mcpspec.support.structs import OpenObject, dec_hook, decode
 from typedmcp import dialect
@@ -34,7 +34,7 @@ from typedmcp.limits import DEFAULT_LIMITS
 from typedmcp.protocol.backends import to_struct
 from typedmcp.revisions.conversions import convert_with, exact_upgrader, upgrader
 from typedmcp.revisions.features import DIALECT, methods_of
-from typedmcp.revisions.results import RESULT_DEFAULTS, build_open_object
+from typedmcp.revisions.results import build_open_object
 
 __all__ = ["MAX_PROBLEMS", "ResultDecoder", "ResultProblem", "result_decoder"]
 

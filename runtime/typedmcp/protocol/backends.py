@@ -39,16 +39,12 @@ def to_struct(value: Any) -> Any:
     Types free of revisions, and those of the official package, are models, too.
     """
     kind = value.__class__
-    if not isinstance(value, msgspec.Struct):
-        return dialect.structs.from_builtins(to_plain(value), getattr(dialect.structs, kind.__name__))
-    if kind.__module__ != dialect.exact.__name__:
-        return value
-    convert = upgrader(DIALECT).method(kind.__name__)
-    if convert is None:
-        return dialect.structs.from_builtins(
-            dialect.structs.to_builtins(value), getattr(dialect.structs, kind.__name__)
-        )
-    return convert(value, lost=[])
+    if isinstance(value, msgspec.Struct):
+        if kind.__module__ != dialect.exact.__name__:
+            return value
+        if (convert := upgrader(DIALECT).method(kind.__name__)) is not None:
+            return convert(value, lost=[])
+    return dialect.structs.from_builtins(to_plain(value), getattr(dialect.structs, kind.__name__))
 
 
 def to_model(value: Any) -> Any:

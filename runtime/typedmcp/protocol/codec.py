@@ -18,7 +18,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 import mcpspec
 from mcpspec.features import NAME_PARAMS
-from mcpspec.support.converters import Converter, DroppedFields
+from mcpspec.support.converters import Converter, DroppedFields, leave
 from mcpspec.support.members import holds_objects, members_of
 from mcpspec.support.methods import Method
 from mcpspec.support.objects import is_object, spread_union, strip_absent
@@ -390,7 +390,7 @@ class _StructMethodCodec(MethodCodec):
             return found
         added = _types_beyond_dialect(expected.__module__)
         convert: Converter | None = downgrader(self._revision, added=added).method(expected.__name__)
-        return lambda value, lost: (convert or _keep)(_reduce(value, lost), lost)
+        return lambda value, lost: (convert or leave)(_reduce(value, lost), lost)
 
 
 def _copy(kind: Any) -> Callable[[Any, Any], Any]:
@@ -418,10 +418,6 @@ def _upgrade_notification(make: Callable[[Any, Any], Any]) -> Callable[[Any, Any
 def _without_meta(params: Any) -> dict[str, Any]:
     plain: dict[str, Any] = {} if params is None else msgspec.to_builtins(params, builtin_types=(Raw,))
     return {name: value for name, value in plain.items() if name != "_meta"}
-
-
-def _keep(value: Any, lost: DroppedFields) -> Any:  # noqa: ARG001  # nothing is lost
-    return value
 
 
 # Types that extend the dialect
@@ -454,7 +450,7 @@ def _reducer(kind: type[msgspec.Struct]) -> Converter:
         return _report_type(kind.__name__)
     target: Any = getattr(D, extended.__name__)
     if issubclass(kind, target):
-        return _keep
+        return leave
     members = members_of(kind)
     own = [name for name in members if name not in target.__struct_fields__]
     objects = [name for name in target.__struct_fields__ if holds_objects(members[name].hint)]

@@ -1,4 +1,4 @@
-"""Members that only results of the dialect have, and the results that clients may cache.
+"""Results that clients may cache, and objects of results.
 
 https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching
 """
@@ -12,12 +12,9 @@ from mcpspec.support.objects import spread_union
 from mcpspec.support.structs import OpenObject
 from typedmcp import dialect
 
-__all__ = ["CACHEABLE_METHODS", "RESULT_DEFAULTS", "STALE_METHODS", "build_open_object"]
+__all__ = ["CACHEABLE_METHODS", "STALE_METHODS", "build_open_object"]
 
 _REQUESTS = dialect.methods.CLIENT_REQUESTS
-
-RESULT_DEFAULTS: Final[Mapping[str, Any]] = {"result_type": "complete", "ttl_ms": 0, "cache_scope": "private"}
-"""Members that the dialect requires in results, with the values that clients assume if they are absent."""
 
 CACHEABLE_METHODS: Final = frozenset(
     name

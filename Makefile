@@ -90,7 +90,8 @@ dist-check: $(PROJECT) ## Build wheels and sdists into dist/, and try the wheels
 import-budget: $(PROJECT) ## Measure imports and the start of a server; fails over budget
 	$(RUN) -m tools.import_budget
 
-figures: $(PROJECT) ## Print figures of the code: lengths of functions, lines of the core, bare `Any`, suppressed warnings
+figures: $(PROJECT) ## Print figures of the code: lines, sizes of classes and functions, suppressed warnings; and write those that pages quote
+	@$(RUN) -m tools.code_figures --write
 	@$(RUN) -m tools.code_figures
 
 fuzz: $(PROJECT) ## Fuzz what reads bytes of peers, following its coverage: TARGETS="frames events" SECONDS=60 (Linux)

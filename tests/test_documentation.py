@@ -23,6 +23,7 @@ from tests.docs.markdown import PAGES, Block, anchors, blocks, links, name_of, p
 from tests.docs.shell import EXTRAS, errors_in
 from tests.forks import run_forked
 from tests.paths import ROOT
+from tools import code_figures
 from typedmcp.app import options
 from typedmcp.jsonschema import validate
 from typedmcp.limits import Limits
@@ -260,12 +261,13 @@ def test_every_member_of_the_context_is_in_a_table() -> None:
 # Architecture
 
 ARCHITECTURE = DOCS / "architecture.md"
+DECISIONS = DOCS / "decisions.md"
 INVENTED = {"app/recipes.py", "transports/carrier.py"}
 """Files that the page only imagines."""
 
 
-def test_the_architecture_page_names_only_files_that_exist() -> None:
-    text = ARCHITECTURE.read_text(encoding="utf-8")
+def test_the_architecture_pages_name_only_files_that_exist() -> None:
+    text = ARCHITECTURE.read_text(encoding="utf-8") + DECISIONS.read_text(encoding="utf-8")
     named = set(re.findall(r"`((?:\w+/)*\w+\.(?:py|md|json)|(?:\w+/)+)`", text)) - INVENTED
     names = (".", "runtime/typedmcp", "codegen/mcpspec_codegen", "generated", "generated/mcpspec")
     folders = [ROOT / name for name in names]
@@ -279,6 +281,27 @@ def test_the_architecture_page_has_a_row_for_every_room() -> None:
     rooms = {path.parent.name if path.name == "__init__.py" else path.name for path in package.glob("[!_]*.py")}
     rooms |= {path.parent.name for path in package.glob("*/__init__.py")}
     assert rows >= rooms
+
+
+def test_the_pictures_of_the_rooms_are_the_import_contract() -> None:
+    block = f"<!-- layers: make figures -->\n{code_figures.layers(ROOT)}\n<!-- end of layers -->"
+    pages = [ROOT / page for page in code_figures.PAGES]
+    assert [page for page in pages if block not in page.read_text(encoding="utf-8")] == [], "run: make figures"
+
+
+def test_the_lines_that_the_architecture_page_quotes_are_nearly_those_of_the_code() -> None:
+    """A change of a few lines does not make the page stale: a tenth is allowed, and fifty lines."""
+    text = ARCHITECTURE.read_text(encoding="utf-8")
+    quoted, counted = _weights(text), _weights(code_figures.fill(text, ROOT))
+    assert quoted.keys() == counted.keys(), "run: make figures"
+    far = [name for name, lines in quoted.items() if abs(lines - counted[name]) > 50 + counted[name] / 10]
+    assert far == [], "run: make figures"
+
+
+def _weights(page: str) -> dict[str, int]:
+    """Read the lines of each distribution and each folder from the made tables."""
+    rows = re.findall(r"^\| ([^|]+) \| ([\d,]+) \| [\d,]+ \|$", page, re.MULTILINE)
+    return {name: int(lines.replace(",", "")) for name, lines in rows}
 
 
 # The README

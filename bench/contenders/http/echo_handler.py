@@ -13,7 +13,7 @@ class HttpEchoHandler(handlers.ServerStub[typedmcp.Context]):
     """The module with the types of results."""
 
     async def list_tools(self, params: object, ctx: typedmcp.Context) -> structs.ListToolsResult:
-        return structs.ListToolsResult(tools=TOOLS, result_type="complete", ttl_ms=0, cache_scope="private")
+        return structs.ListToolsResult(tools=TOOLS, result_type="complete", ttl_ms=60_000, cache_scope="public")
 
     async def call_tool(self, params: structs.CallToolRequestParams, ctx: typedmcp.Context) -> structs.CallToolResult:
         if params.name == "report":

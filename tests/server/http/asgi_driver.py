@@ -489,6 +489,8 @@ class ToolHandler:
         """How the waiting tools have ended."""
         self.listed = 0
         """How many times the tools were listed."""
+        self.ttl_ms = 0
+        """How long the list of tools is fresh."""
         self.tools = [
             tool("echo", text={"type": "string"}),
             tool(
@@ -502,7 +504,9 @@ class ToolHandler:
 
     async def list_tools(self, params: Any, ctx: Any) -> structs.ListToolsResult:
         self.listed += 1
-        return structs.ListToolsResult(tools=self.tools, ttl_ms=0, cache_scope="public", result_type="complete")
+        return structs.ListToolsResult(
+            tools=self.tools, ttl_ms=self.ttl_ms, cache_scope="public", result_type="complete"
+        )
 
     async def list_resources(self, params: Any, ctx: Any) -> structs.ListResourcesResult:
         return structs.ListResourcesResult(resources=[], ttl_ms=0, cache_scope="public", result_type="complete")

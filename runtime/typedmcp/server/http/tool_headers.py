@@ -3,8 +3,8 @@
 https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#custom-headers-from-tool-parameters
 
 A `Server` knows the schemas of its tools. For other handlers, and for tools that only middleware has, the handler's
-list is read as if the client of the call had asked for it. If that fails, the call is rejected: a proxy may have acted
-on headers that were never compared.
+list is read as if the client of the call had asked for it, and kept for as long as it says that clients may keep it. If
+that fails, the call is rejected: a proxy may have acted on headers that were never compared.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable, Mapping
+from math import inf
 from time import monotonic
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -45,8 +46,6 @@ _MAX_PAGES = 1000
 """Pages of the handler's list that are read: a list without an end must not hold up requests."""
 _CACHED_LISTS = 256
 """Lists that are cached: each principal may see different tools."""
-_DEFAULT_TTL = 60.0
-"""Seconds for which a list without a time to live is cached."""
 
 _ListKey: TypeAlias = "tuple[str, frozenset[str]] | None"
 """The things that a list of tools may depend on: the key of the principal, and the scopes of the token."""
@@ -59,49 +58,11 @@ class _ToolList(NamedTuple):
     """The content of one list of tools, as far as it is about headers."""
 
     expires: float
-    """The time at which it has to be read again."""
+    """The time from which it must not be used."""
     plain: frozenset[bytes]
     """The values of `Mcp-Name` of the tools that repeat no parameter."""
     params: Mapping[str, HeaderParams]
     """The parameters of the other tools that headers repeat."""
-
-
-class _Reading:
-    """One attempt to read a list, which several requests may wait for."""
-
-    def __init__(self) -> None:
-        self.lock = asyncio.Lock()
-        self.error: RemoteError | None = None
-        """The error for the calls that wait for it, if it failed."""
-
-
-class _ListContext(Context):
-    """The context of a list that the server itself reads. Records what makes the list depend on the request."""
-
-    reads: set[str] = msgspec.field(default_factory=set[str])
-
-    def __getattribute__(self, name: str) -> Any:
-        if name == "meta":  # a member, not a property
-            self.reads.add(name)
-        return super().__getattribute__(name)
-
-    @property
-    def client_info(self) -> D.Implementation | None:
-        """The name and version that the client claims."""
-        self.reads.add("client_info")
-        return super().client_info
-
-    @property
-    def client_capabilities(self) -> D.ClientCapabilities:
-        """The capabilities that the client has declared."""
-        self.reads.add("client_capabilities")
-        return super().client_capabilities
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """The headers of the call."""
-        self.reads.add("headers")
-        return super().headers
 
 
 class _ListSink:
@@ -136,13 +97,12 @@ class ToolHeaders:
         """The values of `Mcp-Name` of the server's own tools that repeat no parameter, as far as they were called."""
         self._own_params: dict[str, HeaderParams] = {}
         """The parameters of the server's own tools that headers repeat, as far as the tools were called."""
+        self._wrong: set[str] = set()
+        """The tools whose schemas have been reported."""
         self._lists: OrderedDict[_ListKey, _ToolList] = OrderedDict()
-        self._readings: dict[_ListKey, _Reading] = {}
         self._unsubscribe: Callable[[], None] | None = None
         self._generation = 0
         """Grows when the tools change."""
-        self._varies_with: set[str] = set()
-        """The attributes of requests that the list depends on. If there are any, it cannot be cached."""
 
     def listen(self) -> None:
         """Forget the tools, and do so again as soon as the handler says that they have changed."""
@@ -165,15 +125,15 @@ class ToolHeaders:
         self._generation += 1
         self._own_plain = set()
         self._own_params = {}
+        self._wrong = set()
         self._lists.clear()
 
     def plain_names(self, principal: Principal | None) -> Container[bytes | None]:
         """Return the values of `Mcp-Name` of the listed tools that are known to repeat no parameter."""
         if self._input_schema_of is not None:
             return self._own_plain
-        # As in `_cached`, whose calls would cost 1 % of a request.
-        found = self._lists.get(None if principal is None else _list_key(principal))
-        return _NO_NAME if found is None or found.expires <= monotonic() else found.plain
+        found = self._cached(principal)
+        return _NO_NAME if found is None else found.plain
 
     async def prepare(self, exchange: StatelessExchange, body: bytes) -> None:
         """Give an exchange the parameters of the called tool that its headers have to repeat.
@@ -200,7 +160,7 @@ class ToolHeaders:
             return self._own_params_of(name, schema, exchange.dispatcher)
         if not self._has_list:
             return ()
-        found = await self._find_list(exchange, body)
+        found = self._cached(exchange.principal) or await self._read(exchange, body)
         return found.params.get(name, ())
 
     # The tools of a `Server`
@@ -219,45 +179,26 @@ class ToolHeaders:
     def _annotated(self, name: str, schema: Mapping[str, Any], dispatcher: Dispatcher) -> HeaderParams:
         """Return the parameters that a schema annotates.
 
-        A schema whose annotations break the rules is reported. Calls of its tool get the returned error: what their
-        headers should repeat is not known.
+        A schema whose annotations break the rules is reported once. Calls of its tool get the returned error: nobody
+        knows what their headers should repeat.
         """
         try:
             return mcp_headers.header_params(schema)
         except ValueError as error:
-            text = f"clients will reject the tool {name}, and calls of it are rejected: {error}"
-            dispatcher.report(Diagnostic(DiagnosticKind.INVALID_DATA, text, "tools/list"))
+            if name not in self._wrong:
+                self._wrong.add(name)
+                text = f"clients will reject the tool {name}, and calls of it are rejected: {error}"
+                dispatcher.report(Diagnostic(DiagnosticKind.INVALID_DATA, text, "tools/list"))
             return RemoteError(INTERNAL_ERROR, f"the headers cannot be checked: the tool's schema is wrong: {error}")
 
     # Lists
 
-    def _cached(self, key: _ListKey) -> _ToolList | None:
-        found = self._lists.get(key)
+    def _cached(self, principal: Principal | None) -> _ToolList | None:
+        found = self._lists.get(_list_key(principal))
         return found if found is not None and found.expires > monotonic() else None
 
-    async def _find_list(self, exchange: StatelessExchange, body: bytes) -> _ToolList:
-        """Return the list for a call, which is read once for all calls that wait for it. Raises `RemoteError`."""
-        key = _list_key(exchange.principal)
-        found = self._cached(key)
-        if found is not None:
-            return found
-        if self._varies_with:
-            return await self._read(exchange, body)
-        reading = self._readings.setdefault(key, _Reading())
-        async with reading.lock:
-            if reading.error is not None:
-                raise copy_error(reading.error)
-            try:
-                return self._cached(key) or await self._read(exchange, body)
-            except RemoteError as error:
-                reading.error = copy_error(error)
-                raise
-            finally:
-                if self._readings.get(key) is reading:  # the next call tries again
-                    del self._readings[key]
-
     async def _read(self, exchange: StatelessExchange, body: bytes) -> _ToolList:
-        """Read the list, and cache it if it may be. Raises `RemoteError` if it cannot be read."""
+        """Read the list for a call, and cache it if it may be. Raises `RemoteError` if it cannot be read."""
         generation = self._generation
         try:
             found = await self._read_pages(exchange, _metadata_of(exchange.dispatcher, body))
@@ -270,7 +211,7 @@ class ToolHeaders:
             text = f"a call was rejected, since its headers cannot be checked: the list of tools failed: {error!r}"
             exchange.dispatcher.report(Diagnostic(DiagnosticKind.INTERNAL_ERROR, text, "tools/list", error=error))
             raise RemoteError(INTERNAL_ERROR, "the headers cannot be checked: the list of tools failed") from error
-        if generation == self._generation and not self._varies_with:  # otherwise it may be outdated already
+        if generation == self._generation and found.expires > monotonic():  # otherwise it is outdated already
             self._lists[_list_key(exchange.principal)] = found
             if len(self._lists) > _CACHED_LISTS:
                 self._lists.popitem(last=False)
@@ -278,20 +219,20 @@ class ToolHeaders:
 
     async def _read_pages(self, exchange: StatelessExchange, metadata: RequestMetadata) -> _ToolList:
         params: dict[str, HeaderParams] = {}
-        ttl, cursor = _DEFAULT_TTL, None
+        expires, cursor = inf, None
         for _ in range(_MAX_PAGES):
             result = to_struct(await self._read_page(exchange, metadata, cursor))
             for tool in result.tools:
                 params[tool.name] = self._annotated(tool.name, to_builtins(tool.input_schema), exchange.dispatcher)
-            if isinstance(result.ttl_ms, int) and result.ttl_ms > 0:
-                ttl = result.ttl_ms / 1000
+            is_shared = exchange.principal is not None or result.cache_scope == "public"
+            expires = min(expires, monotonic() + result.ttl_ms / 1000) if is_shared else 0
             cursor = result.next_cursor
             if not isinstance(cursor, str):
                 break
         else:
             raise ValueError(f"the list has more than {_MAX_PAGES} pages")
         plain = _plain_headers(name for name, annotated in params.items() if not annotated)
-        return _ToolList(monotonic() + ttl, plain, {name: annotated for name, annotated in params.items() if annotated})
+        return _ToolList(expires, plain, {name: annotated for name, annotated in params.items() if annotated})
 
     async def _read_page(self, exchange: StatelessExchange, metadata: RequestMetadata, cursor: str | None) -> Any:
         """Call the handler's `list_tools`, as a request of the client that makes the call would."""
@@ -302,24 +243,9 @@ class ToolHeaders:
         params = types.from_builtins(plain, types.PaginatedRequestParams)
         method_codec = codec_for(DIALECT, self._config.codec).methods["tools/list"]
         sink: Any = _ListSink(exchange)
-        ctx = _ListContext(exchange.dispatcher, method_codec, None, metadata, metadata.members.copy(), b"", sink)
+        ctx = Context(exchange.dispatcher, method_codec, None, metadata, metadata.members.copy(), b"", sink)
         result = exchange.dispatcher.call_handler(ctx, params)
-        result = await result if is_awaitable(result) else result
-        self._note_dependencies(ctx.reads, exchange.dispatcher)
-        return result
-
-    def _note_dependencies(self, reads: set[str], dispatcher: Dispatcher) -> None:
-        """Stop caching a list that depends on more than the principal, and report it once."""
-        new = reads - self._varies_with
-        if new:
-            self._varies_with |= new
-            self._lists.clear()
-            names = ", ".join(f"ctx.{name}" for name in sorted(new))
-            text = (
-                f"tools/list reads {names}: a list of tools may depend on the principal and its scopes only. "
-                "It is read again for each call, to check the headers of the call"
-            )
-            dispatcher.report(Diagnostic(DiagnosticKind.INVALID_DATA, text, "tools/list"))
+        return await result if is_awaitable(result) else result
 
 
 def _plain_headers(names: Iterable[str]) -> frozenset[bytes]:

@@ -292,5 +292,5 @@ def test_an_extra_that_is_missing_is_named_with_the_commands_that_install_it(tmp
         [sys.executable, "-c", code],
         check=False, capture_output=True, text=True, cwd=ROOT, timeout=30, env={"PYTHONPATH": str(tmp_path)},
     )  # fmt: skip
-    expected = "serving HTTP needs the extra http: pip install 'typedmcp[http]', or in a checkout, pip install ./gener"
+    expected = "serving HTTP needs the extra http: pip install 'typedmcp[http]', or in a checkout, python tools/instal"
     assert expected in done.stderr

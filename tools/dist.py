@@ -304,6 +304,15 @@ def try_satellites(environment: TrialEnvironment) -> None:
             alone.verify_types(satellite.package.name)
 
 
+def try_checkout(environment: TrialEnvironment) -> None:
+    """Install the checkout with extras as README says, into an environment that has pip alone."""
+    if environment.end == "newest":
+        run(sys.executable, "-m", "venv", "--clear", environment.folder)
+        run(environment.python, ROOT / "tools" / "install.py", "hosts,redis")
+        assert environment.installed().keys() >= {MCPSPEC.name, TYPEDMCP.name, "typedmcp-hosts", "typedmcp-redis"}
+        environment.run("typedmcp_redis_alone.py")
+
+
 def check_missing_extra(command: Path) -> None:
     """Check that the command without its extra says how to install it."""
     done = subprocess.run([command, "--version"], capture_output=True, text=True, check=False)  # noqa: S603
@@ -319,7 +328,7 @@ def main(uv: str, *ends: str) -> None:
         check_versions()
         trials = [
             pool.submit(attempt, TrialEnvironment(uv, scratch / f"{trial.__name__}-{end}", end), trial)
-            for trial in (try_types, try_compiler, try_runtime, try_satellites)
+            for trial in (try_types, try_compiler, try_runtime, try_satellites, try_checkout)
             for end in ENDS
             if end in (ends or ENDS)
         ]

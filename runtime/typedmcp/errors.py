@@ -124,7 +124,7 @@ def missing_extra(what: str, extra: str) -> str:
     """Return the text of an error for what needs an extra that is not installed."""
     return (
         f"{what} needs the extra {extra}: pip install 'typedmcp[{extra}]', "
-        f"or in a checkout, pip install ./generated '.[{extra}]'"
+        f"or in a checkout, python tools/install.py {extra}"
     )
 
 
@@ -132,7 +132,7 @@ def moved(name: str, extra: str, use: str) -> str:
     """Return the text of an error for a name of a satellite: `extra` installs it, and `use` is the code for it."""
     return (
         f"{name} is in the distribution typedmcp-{extra}: pip install 'typedmcp[{extra}]', "
-        f"or in a checkout, pip install ./runtime/typedmcp-{extra}; then {use}"
+        f"or in a checkout, python tools/install.py {extra}; then {use}"
     )
 
 

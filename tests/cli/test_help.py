@@ -113,7 +113,7 @@ def test_without_the_extra_the_error_says_how_to_install_it(missing: str) -> Non
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     expected = (
         f"typedmcp: {missing} is not installed: the command line needs the extra cli: pip install 'typedmcp[cli]', "
-        "or in a checkout, pip install ./generated '.[cli]'\n"
+        "or in a checkout, python tools/install.py cli\n"
     )
     assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
 

@@ -50,8 +50,9 @@ def each(
 
 def forget_servers() -> None:
     """Let clients negotiate anew: a port may have belonged to a server of an older test."""
-    if (connection := sys.modules.get("typedmcp.client.connection")) is not None:  # tests of the types do not have it
-        connection.known_servers.clear()
+    # Tests of the types do not have the module.
+    if (manager := sys.modules.get("typedmcp.client.connection.manager")) is not None:
+        manager.known_servers.clear()
 
 
 def _cases(

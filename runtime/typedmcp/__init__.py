@@ -17,8 +17,8 @@ if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
     from typedmcp.client.extensions import ClientExtension
     from typedmcp.client.group import ClientGroup, connect_all
     from typedmcp.client.pool import ClientPool
+    from typedmcp.client.results.text import text_of
     from typedmcp.client.tasks import ClientTasks
-    from typedmcp.client.text import text_of
     from typedmcp.errors import (
         AuthorizationRequiredError,
         CallLostError,
@@ -75,7 +75,7 @@ _MODULES = {
     "client.group": ["ClientGroup", "connect_all"],
     "client.pool": ["ClientPool"],
     "client.tasks": ["ClientTasks"],
-    "client.text": ["text_of"],
+    "client.results.text": ["text_of"],
     "errors": [
         "AuthorizationRequiredError", "CallLostError", "ConnectionLostError", "DecodeError", "Error",
         "HeaderMismatchError", "HttpStatusError", "InputUnavailableError", "InsufficientScopeError",

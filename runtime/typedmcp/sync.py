@@ -47,13 +47,13 @@ from typedmcp.transports.concurrency import is_awaitable, new_event_loop, run_in
 if TYPE_CHECKING:
     from typing_extensions import TypeForm
 
-    from typedmcp.client.arguments import Arguments
+    from typedmcp.client.requests.arguments import Arguments
     from typedmcp.client.task_journal import KnownTask
     from typedmcp.client.tasks import TaskCalls
 else:
     KnownTask = ForwardRef("KnownTask", module="typedmcp.client.task_journal")
     TaskCalls = ForwardRef("TaskCalls", module="typedmcp.client.tasks")
-    Arguments = ForwardRef("Arguments", module="typedmcp.client.arguments")  # for `inspect.signature`
+    Arguments = ForwardRef("Arguments", module="typedmcp.client.requests.arguments")  # for `inspect.signature`
 
 __all__ = ["SyncClient", "SyncClientGroup", "SyncSubscription", "SyncTaskCalls", "connect", "connect_all"]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tests.cases import each
-from typedmcp.client.cache import MAX_TTL, CacheKey, ResponseCache, cache_key
+from typedmcp.client.results.cache import MAX_TTL, CacheKey, ResponseCache, cache_key
 from typedmcp.dialect import methods, structs
 from typedmcp.revisions.results import CACHEABLE_METHODS
 

@@ -12,7 +12,7 @@ from tests.cases import each
 from tests.client.test_misbehaviour import DISCOVERED, INITIALIZED, Script, played
 from tests.server.scripted import MODERN_REVISION, Json, run
 from typedmcp.client import connect
-from typedmcp.client.result_decoder import MAX_PROBLEMS
+from typedmcp.client.results.decoder import MAX_PROBLEMS
 
 SAFE = ["https://example.com/a.png", "HTTPS://example.com/a", "data:image/png;base64,AA==", "data:image/svg+xml,<svg/>"]
 UNSAFE = [

@@ -17,7 +17,8 @@ from mcpspec.support.unknown import decode_keeping
 from tests.cases import each
 from tests.conformance import server
 from tests.server.scripted import MODERN_REVISION, SUPPORTED, Json, run
-from typedmcp.client import Client, connect, output_validation
+from typedmcp.client import Client, connect
+from typedmcp.client.results import output_validation
 from typedmcp.dialect import structs
 from typedmcp.limits import Limits
 from typedmcp.transports.memory import MemoryTransport

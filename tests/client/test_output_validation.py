@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.cases import each
-from typedmcp.client import output_validation
-from typedmcp.client.output_validation import OutputValidator
-from typedmcp.client.result_decoder import ResultProblem
+from typedmcp.client.results import output_validation
+from typedmcp.client.results.decoder import ResultProblem
+from typedmcp.client.results.output_validation import OutputValidator
 from typedmcp.dialect import structs
 from typedmcp.jsonschema import validate
 from typedmcp.jsonschema.validate import is_available

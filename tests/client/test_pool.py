@@ -17,7 +17,7 @@ import typedmcp
 from tests.cases import each
 from tests.helpers import LEGACY, run
 from typedmcp.client import pool as pool_module
-from typedmcp.client.turns import FairLimit
+from typedmcp.client.http.turns import FairLimit
 
 SERVER = """
 import os, typedmcp

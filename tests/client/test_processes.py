@@ -20,7 +20,7 @@ from tests.interop.peers import COMMAND
 from tests.paths import ROOT
 from tests.server.scripted import run
 from typedmcp.client import ChangeEvent, connect
-from typedmcp.client.targets import resolve_target
+from typedmcp.client.connection.targets import resolve_target
 from typedmcp.dialect import structs
 from typedmcp.transports import portable_process
 from typedmcp.transports.process_parameters import StdioServerParameters

@@ -17,7 +17,7 @@ from tests.pairs import examples
 from tests.paths import ROOT
 from tests.spoken import LEGACY, MODERN_REVISION, SUPPORTED
 from tests.strategies import fuzzed, instances
-from typedmcp.client.result_decoder import MAX_PROBLEMS, ResultProblem, result_decoder
+from typedmcp.client.results.decoder import MAX_PROBLEMS, ResultProblem, result_decoder
 from typedmcp.dialect import methods, structs
 from typedmcp.errors import DecodeError, ProtocolError, UsageError
 from typedmcp.revisions.features import DIALECT, methods_of, structs_of

@@ -9,7 +9,7 @@ import pytest
 
 import typedmcp
 from tests.cases import each
-from typedmcp.client import text
+from typedmcp.client.results import text
 from typedmcp.dialect import models, structs
 from typedmcp.revisions.features import SUPPORTED
 

@@ -15,7 +15,7 @@ from tests.gateway.test_gateway import REVISION
 from tests.gateway.uvicorn import serving_http
 from tests.helpers import MODERN_REVISION, run
 from typedmcp.client.config import ServerEntry
-from typedmcp.client.targets import Target
+from typedmcp.client.connection.targets import Target
 from typedmcp.dialect import structs
 from typedmcp.gateway import NameRules
 from typedmcp.gateway import servers as servers_module

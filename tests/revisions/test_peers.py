@@ -12,8 +12,8 @@ from mcpspec.support.everyday_structs import ConstantStruct
 from mcpspec.support.structs import to_builtins
 from tests.cases import each
 from tests.revisions import own_types as own
-from typedmcp.client.request_encoder import META_PLACEHOLDER, RequestEncoder
-from typedmcp.client.result_decoder import ResultProblem, result_decoder
+from typedmcp.client.requests.encoder import META_PLACEHOLDER, RequestEncoder
+from typedmcp.client.results.decoder import ResultProblem, result_decoder
 from typedmcp.dialect import exact, methods, structs
 from typedmcp.errors import DecodeError
 from typedmcp.protocol.codec import Backend, OwnMethod, codec_for

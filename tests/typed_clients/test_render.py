@@ -176,7 +176,7 @@ def test_no_text_of_a_server_becomes_code(tmp_path: Path) -> None:
     }
     assert imported <= {
         "__future__", "collections.abc", "contextlib", "msgspec", "typedmcp", "typedmcp.client", "typedmcp.sync",
-        "typedmcp.client.targets", "typedmcp.dialect", "typing", "urllib.parse",
+        "typedmcp.client.connection.targets", "typedmcp.dialect", "typing", "urllib.parse",
     }  # fmt: skip
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     assert names.isdisjoint({"os", "exec", "eval", "__import__", "X", "open"})

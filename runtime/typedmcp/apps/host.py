@@ -30,8 +30,8 @@ from typedmcp.apps.metadata import (
     page_uri,
 )
 from typedmcp.apps.policy import PagePolicy, granted_features, make_policy
-from typedmcp.client.call_options import CallOptions
 from typedmcp.client.extensions import ClientExtension
+from typedmcp.client.requests.call_options import CallOptions
 from typedmcp.errors import DecodeError, ProtocolError, UsageError
 from typedmcp.limits import DEFAULT_LIMITS, Limits
 from typedmcp.protocol.text import visible

@@ -17,7 +17,7 @@ from mcpspec.support.objects import is_array
 from typedmcp import dialect
 from typedmcp.cli.notifications import NotificationDisplay
 from typedmcp.cli.status import print_error
-from typedmcp.client.text import text_of
+from typedmcp.client.results.text import text_of
 from typedmcp.errors import RemoteError
 from typedmcp.protocol.form_answers import find_field_fault
 from typedmcp.protocol.text import escape_controls

@@ -27,8 +27,8 @@ from typedmcp.cli.status import (
 )
 from typedmcp.client.client import Client
 from typedmcp.client.config import ServerEntry, load_config
-from typedmcp.client.options import ConnectOptions
-from typedmcp.client.targets import resolve_target
+from typedmcp.client.connection.options import ConnectOptions
+from typedmcp.client.connection.targets import resolve_target
 from typedmcp.errors import ConnectionLostError, RemoteError, UsageError
 from typedmcp.transports.process_parameters import StdioServerParameters
 

@@ -11,20 +11,20 @@ import msgspec
 
 from mcpspec.support.methods import Method
 from typedmcp import dialect
-from typedmcp.client.cache import ResponseCache
-from typedmcp.client.callbacks import Callbacks
-from typedmcp.client.calls import CallRunner, Finish
-from typedmcp.client.connection import ConnectionManager
+from typedmcp.client.calls.listening import SubscriptionRunner
+from typedmcp.client.calls.runner import CallRunner, Finish
+from typedmcp.client.connection.manager import ConnectionManager
+from typedmcp.client.connection.negotiation import ClientIdentity
+from typedmcp.client.connection.options import CallOptions, ConnectOptions, check_connect_options, check_level
+from typedmcp.client.connection.targets import Target
 from typedmcp.client.guesses import ATTRIBUTES
-from typedmcp.client.incoming import IncomingMessageHandler
-from typedmcp.client.listening import SubscriptionRunner
-from typedmcp.client.negotiation import ClientIdentity
-from typedmcp.client.options import CallOptions, ConnectOptions, check_connect_options, check_level
-from typedmcp.client.output_validation import OutputValidator
-from typedmcp.client.request_encoder import META_PLACEHOLDER
-from typedmcp.client.server_description import ServerDescription
-from typedmcp.client.subscriptions import Subscription
-from typedmcp.client.targets import Target
+from typedmcp.client.incoming.callbacks import Callbacks
+from typedmcp.client.incoming.handler import IncomingMessageHandler
+from typedmcp.client.requests.encoder import META_PLACEHOLDER
+from typedmcp.client.results.cache import ResponseCache
+from typedmcp.client.results.output_validation import OutputValidator
+from typedmcp.client.results.server_description import ServerDescription
+from typedmcp.client.session.subscriptions import Subscription
 from typedmcp.errors import InvalidParamsError, ProtocolError, UsageError
 from typedmcp.jsonschema.validate import is_available
 from typedmcp.limits import DEFAULT_LIMITS, Limits
@@ -37,12 +37,12 @@ from typedmcp.revisions.features import DIALECT, FEATURES, SUPPORTED
 if TYPE_CHECKING:
     from typing_extensions import TypeForm
 
-    from typedmcp.client.arguments import Arguments
     from typedmcp.client.extensions import ClientExtension
+    from typedmcp.client.requests.arguments import Arguments
     from typedmcp.client.tasks import TaskCalls
     from typedmcp.protocol.extensions import Extension
 else:
-    Arguments = ForwardRef("Arguments", module="typedmcp.client.arguments")  # for `inspect.signature`
+    Arguments = ForwardRef("Arguments", module="typedmcp.client.requests.arguments")  # for `inspect.signature`
     TaskCalls = ForwardRef("TaskCalls", module="typedmcp.client.tasks")
 
 __all__ = ["Client", "connect"]
@@ -548,13 +548,13 @@ class _ExtensionAccess:
 
 
 def _encode_arguments(arguments: object) -> dict[str, Any]:
-    from typedmcp.client.arguments import encode_arguments
+    from typedmcp.client.requests.arguments import encode_arguments
 
     return encode_arguments(arguments)
 
 
 def _make_finish(tool: str, result_type: Any) -> Finish:
-    from typedmcp.client.typed_results import make_finish
+    from typedmcp.client.results.typed_results import make_finish
 
     return make_finish(tool, result_type)
 

@@ -25,9 +25,9 @@ import msgspec
 
 from mcpspec.support.objects import is_array, is_object
 from typedmcp.client.client import Client, connect
-from typedmcp.client.options import URL_OPTIONS, ConnectOptions
+from typedmcp.client.connection.options import URL_OPTIONS, ConnectOptions
+from typedmcp.client.connection.targets import Target, is_url
 from typedmcp.client.redaction import hide_values
-from typedmcp.client.targets import Target, is_url
 from typedmcp.errors import UsageError
 from typedmcp.jsonschema.explain import explain
 from typedmcp.jsonschema.values import convert

@@ -15,9 +15,9 @@ from typedmcp.errors import UsageError
 from typedmcp.protocol.extensions import Extension, check_distinct, check_settings
 
 if TYPE_CHECKING:
-    from typedmcp.client.call_options import CallOptions
-    from typedmcp.client.server_description import ServerDescription
-    from typedmcp.client.subscriptions import Subscription
+    from typedmcp.client.requests.call_options import CallOptions
+    from typedmcp.client.results.server_description import ServerDescription
+    from typedmcp.client.session.subscriptions import Subscription
     from typedmcp.limits import Limits
     from typedmcp.protocol.diagnostics import Diagnostic
 

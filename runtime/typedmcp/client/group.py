@@ -14,8 +14,8 @@ import msgspec
 from typedmcp import dialect
 from typedmcp.client.client import Client
 from typedmcp.client.config import Config, ServerEntry, load_entries
+from typedmcp.client.connection.options import CallOptions, ConnectOptions
 from typedmcp.client.guesses import ATTRIBUTES
-from typedmcp.client.options import CallOptions, ConnectOptions
 from typedmcp.errors import Error, InvalidParamsError, MethodNotFoundError, ResourceNotFoundError, UsageError
 from typedmcp.protocol.diagnostics import Diagnostic, deliver_diagnostic
 from typedmcp.protocol.text import log_failure, visible
@@ -23,9 +23,9 @@ from typedmcp.protocol.text import log_failure, visible
 if TYPE_CHECKING:
     from typing_extensions import TypeForm
 
-    from typedmcp.client.arguments import Arguments
+    from typedmcp.client.requests.arguments import Arguments
 else:
-    Arguments = ForwardRef("Arguments", module="typedmcp.client.arguments")  # for `inspect.signature`
+    Arguments = ForwardRef("Arguments", module="typedmcp.client.requests.arguments")  # for `inspect.signature`
 
 __all__ = ["ClientGroup", "connect_all"]
 

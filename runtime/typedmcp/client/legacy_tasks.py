@@ -17,9 +17,9 @@ from msgspec import UNSET, Raw, UnsetType
 from mcpspec.ext.tasks import structs
 from mcpspec.support.objects import is_object
 from mcpspec.support.structs import from_builtins, to_builtins
-from typedmcp.client.call_options import CallOptions, request_options
 from typedmcp.client.extensions import ExtensionClient
-from typedmcp.client.server_description import ServerDescription
+from typedmcp.client.requests.call_options import CallOptions, request_options
+from typedmcp.client.results.server_description import ServerDescription
 from typedmcp.errors import INTERNAL_ERROR, DecodeError, InvalidParamsError, ProtocolError, RemoteError, UsageError
 from typedmcp.protocol.tasks import FINAL_STATUSES
 from typedmcp.revisions.features import FEATURES, structs_of

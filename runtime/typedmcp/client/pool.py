@@ -16,9 +16,9 @@ from typing import Any, Final, NamedTuple, TypeAlias, Unpack
 
 from typedmcp.client.client import Client, connect
 from typedmcp.client.config import ServerEntry
-from typedmcp.client.options import ConnectOptions, check_connect_options
-from typedmcp.client.targets import Target, describe_target, target_key
-from typedmcp.client.turns import FairLimit
+from typedmcp.client.connection.options import ConnectOptions, check_connect_options
+from typedmcp.client.connection.targets import Target, describe_target, target_key
+from typedmcp.client.http.turns import FairLimit
 from typedmcp.errors import ConnectionLostError, Error, RemoteError, UsageError
 from typedmcp.protocol.option_checks import check_integer, check_seconds
 from typedmcp.protocol.text import log_failure

@@ -18,9 +18,9 @@ from mcpspec.ext.tasks import methods, structs
 from mcpspec.support.error_text import format_value
 from mcpspec.support.structs import to_builtins
 from typedmcp import dialect
-from typedmcp.client.call_options import CallOptions, request_options
 from typedmcp.client.extensions import ClientExtension, ExtendedCall, ExtensionClient, LegacyCallForm
 from typedmcp.client.legacy_tasks import LegacyTaskCalls
+from typedmcp.client.requests.call_options import CallOptions, request_options
 from typedmcp.client.task_journal import KnownTask, TaskJournal
 from typedmcp.errors import (
     ConnectionLostError,

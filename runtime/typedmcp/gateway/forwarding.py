@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw
 
 from typedmcp import dialect
-from typedmcp.client.calls import UrlElicitations
+from typedmcp.client.calls.runner import UrlElicitations
 from typedmcp.errors import (
     INTERNAL_ERROR,
     URL_ELICITATION_REQUIRED,

@@ -17,8 +17,8 @@ import msgspec
 from mcpspec.support.objects import is_object
 from typedmcp import dialect
 from typedmcp.client.config import Config, ServerEntry, load_entries
+from typedmcp.client.connection.targets import Target
 from typedmcp.client.pool import ClientPool
-from typedmcp.client.targets import Target
 from typedmcp.errors import UsageError
 from typedmcp.gateway.audit import Audit, outcome_of, outcome_of_error
 from typedmcp.gateway.callers import GATEWAY, CallerFinder, CallerKey, GatewayCaller

@@ -18,7 +18,7 @@ from mcpspec.support.error_text import format_value
 from mcpspec.support.methods import Method
 from mcpspec.support.objects import is_object
 from typedmcp.client.extensions import ClientExtension
-from typedmcp.client.subscriptions import Subscription
+from typedmcp.client.session.subscriptions import Subscription
 from typedmcp.gateway.questions import ServerQuestions
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.extensions import Extension

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ForwardRef, TypeAlias, TypedDict
 
-from typedmcp.client.call_options import check_names
-from typedmcp.client.options import ConnectOptions
+from typedmcp.client.connection.options import ConnectOptions
+from typedmcp.client.requests.call_options import check_names
 from typedmcp.errors import UsageError
 from typedmcp.gateway.audit import OnCall
 from typedmcp.gateway.exchange import ExchangeOf

@@ -18,11 +18,11 @@ from mcpspec.support.structs import dec_hook, to_builtins
 from typedmcp import dialect
 from typedmcp.client.client import Client
 from typedmcp.client.config import ServerEntry
-from typedmcp.client.options import ConnectOptions
+from typedmcp.client.connection.options import ConnectOptions
+from typedmcp.client.connection.targets import is_url
 from typedmcp.client.pool import ClientLease, ClientPool
-from typedmcp.client.result_decoder import ResultProblem, result_decoder
-from typedmcp.client.server_description import ServerDescription
-from typedmcp.client.targets import is_url
+from typedmcp.client.results.decoder import ResultProblem, result_decoder
+from typedmcp.client.results.server_description import ServerDescription
 from typedmcp.errors import DecodeError, Error, ProtocolError, RemoteError
 from typedmcp.gateway.callers import GATEWAY, CallerKey, GatewayCaller
 from typedmcp.gateway.extension_results import find_added_result

@@ -7,8 +7,8 @@ from collections.abc import Callable, Hashable
 from heapq import heappop, heappush
 from typing import Final
 
-from typedmcp.client.targets import Target
-from typedmcp.client.turns import FairLimit
+from typedmcp.client.connection.targets import Target
+from typedmcp.client.http.turns import FairLimit
 from typedmcp.gateway.callers import GatewayCaller
 from typedmcp.protocol.budgets import ClientKey
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from typedmcp.client.subscriptions import Subscription
+from typedmcp.client.session.subscriptions import Subscription
 from typedmcp.errors import Error
 from typedmcp.gateway.callers import CallerKey, GatewayCaller
 from typedmcp.gateway.servers import GatewayServer, Leases, encode_identity

@@ -9,7 +9,7 @@ from typing import Any, Final
 from mcpspec.support.objects import is_array, is_object
 from typedmcp import dialect
 from typedmcp.client.client import Client
-from typedmcp.client.options import ConnectOptions
+from typedmcp.client.connection.options import ConnectOptions
 from typedmcp.errors import INTERNAL_ERROR, Error, RemoteError
 from typedmcp.recording.masks import matches_masked
 from typedmcp.recording.reader import RecordedQuestion, RecordedRequest, Recording

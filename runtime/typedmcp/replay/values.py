@@ -9,7 +9,7 @@ import msgspec
 from mcpspec.support.objects import is_object
 from mcpspec.support.structs import from_builtins
 from typedmcp import dialect
-from typedmcp.client.result_decoder import result_decoder
+from typedmcp.client.results.decoder import result_decoder
 from typedmcp.errors import DecodeError, ProtocolError, UsageError
 from typedmcp.protocol.text import visible
 from typedmcp.recording.reader import RecordedQuestion, RecordedRequest, Recording

@@ -39,7 +39,7 @@ from msgspec import UNSET, Struct, UnsetType
 import typedmcp
 from typedmcp import sync
 from typedmcp.client import CallOptions, Client, ConnectOptions
-from typedmcp.client.targets import Target
+from typedmcp.client.connection.targets import Target
 from typedmcp.dialect import structs
 from typedmcp.sync import SyncClient
 """

@@ -34,7 +34,8 @@ from tests.client.http.scripted_http import (
     serving,
 )
 from typedmcp import sync
-from typedmcp.client import ChangeEvent, connect, connection
+from typedmcp.client import ChangeEvent, connect
+from typedmcp.client.connection import manager
 from typedmcp.client.http import session as http_session
 from typedmcp.dialect import structs
 from typedmcp.limits import Limits
@@ -207,11 +208,11 @@ def test_a_server_that_fails_at_the_first_request_is_not_taken_for_a_legacy_serv
     run(main)
 
 
-@each("seconds, probes", [(connection.KNOWN_SECONDS, 1), (0.0, 2)])
+@each("seconds, probes", [(manager.KNOWN_SECONDS, 1), (0.0, 2)])
 def test_a_legacy_server_is_remembered_for_a_limited_time(
     seconds: float, probes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "KNOWN_SECONDS", seconds)
+    monkeypatch.setattr(manager, "KNOWN_SECONDS", seconds)
 
     async def main() -> None:
         script = Script(OLDER)

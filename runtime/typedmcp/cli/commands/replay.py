@@ -13,7 +13,7 @@ from typedmcp.cli.references import parse_command
 from typedmcp.cli.status import FAILED, OK, CommandExit, print_error
 from typedmcp.cli.targets import find_entry, make_connect_options
 from typedmcp.client.client import Client
-from typedmcp.client.options import ConnectOptions
+from typedmcp.client.connection.options import ConnectOptions
 from typedmcp.protocol.text import visible
 from typedmcp.recording.reader import Recording, read_recording
 from typedmcp.replay import ReplayDifference, ReplayHandler, compare_with_server, replay_server

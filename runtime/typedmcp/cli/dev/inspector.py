@@ -18,7 +18,7 @@ from typedmcp.cli.features import JSON_NAMES, Kind, list_features
 from typedmcp.cli.status import describe_error
 from typedmcp.client.client import Client
 from typedmcp.client.config import ServerEntry
-from typedmcp.client.options import ConnectOptions
+from typedmcp.client.connection.options import ConnectOptions
 from typedmcp.errors import DecodeError, Error, RemoteError
 from typedmcp.protocol.diagnostics import Diagnostic
 from typedmcp.recording.frames import Sender

@@ -20,9 +20,15 @@ from msgspec import Raw
 from mcpspec.features import NAME_PARAMS
 from typedmcp.client.http.content_coding import accept_coding
 from typedmcp.client.http.endpoint import Endpoint, encode_headers, shorten_body
-from typedmcp.client.param_headers import ParamHeaders
-from typedmcp.client.session import ClientSession, PendingCall, RepeatableError, SessionListener, SessionLostError
-from typedmcp.client.turns import FairLimit
+from typedmcp.client.http.turns import FairLimit
+from typedmcp.client.requests.param_headers import ParamHeaders
+from typedmcp.client.session.session import (
+    ClientSession,
+    PendingCall,
+    RepeatableError,
+    SessionListener,
+    SessionLostError,
+)
 from typedmcp.dialect import methods
 from typedmcp.errors import (
     ConnectionLostError,

@@ -97,7 +97,9 @@ async def open_target(target: Target) -> Transport:
     if type(target) in (int, float, dict):  # a type checker rejects these
         kind = type(target).__name__
         raise UsageError(f"cannot connect to {kind}; expected a URL, a file, a command, a transport, or a server")
-    from typedmcp.client.in_process import InProcessTransport  # loads the server, which other targets do not need
+    from typedmcp.client.connection.in_process import (
+        InProcessTransport,  # loads the server, which other targets do not need
+    )
 
     return InProcessTransport(target)
 

@@ -7,16 +7,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from typedmcp.client.icons import drop_unsafe_icons_of
-from typedmcp.client.incoming import IncomingMessageHandler
-from typedmcp.client.negotiation import ClientIdentity, is_modern_error, negotiate
-from typedmcp.client.options import URL_OPTIONS, ConnectOptions
-from typedmcp.client.param_headers import ParamHeaders
-from typedmcp.client.request_encoder import RequestEncoder
-from typedmcp.client.server_description import ServerDescription
-from typedmcp.client.session import ClientSession
-from typedmcp.client.stream_session import StreamSession
-from typedmcp.client.targets import (
+from typedmcp.client.connection.negotiation import ClientIdentity, is_modern_error, negotiate
+from typedmcp.client.connection.options import URL_OPTIONS, ConnectOptions
+from typedmcp.client.connection.targets import (
     Target,
     can_reopen,
     describe_target,
@@ -26,6 +19,13 @@ from typedmcp.client.targets import (
     resolve_target,
     target_key,
 )
+from typedmcp.client.incoming.handler import IncomingMessageHandler
+from typedmcp.client.requests.encoder import RequestEncoder
+from typedmcp.client.requests.param_headers import ParamHeaders
+from typedmcp.client.results.icons import drop_unsafe_icons_of
+from typedmcp.client.results.server_description import ServerDescription
+from typedmcp.client.session.session import ClientSession
+from typedmcp.client.session.stream import StreamSession
 from typedmcp.errors import (
     ConnectionLostError,
     Error,
@@ -316,7 +316,7 @@ class ConnectionManager:
     ) -> tuple[ClientSession, ServerDescription]:
         self._incoming.session, self._incoming.revision = session, None
         if self._telemetry is not None:
-            from typedmcp.client.observation import ClientObservation  # loaded where it is used
+            from typedmcp.client.session.observation import ClientObservation  # loaded where it is used
 
             session.observe(ClientObservation(session, self._telemetry, self._incoming))
         try:

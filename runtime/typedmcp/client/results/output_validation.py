@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from typedmcp import dialect
-from typedmcp.client.result_decoder import ResultProblem
+from typedmcp.client.results.decoder import ResultProblem
 from typedmcp.jsonschema.validate import (
     ENCODING_ERRORS,
     ExternalReferenceError,

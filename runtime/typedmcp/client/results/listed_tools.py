@@ -10,8 +10,8 @@ from typing import Any, Final
 import msgspec
 
 from typedmcp import dialect
-from typedmcp.client.output_validation import ExternalReferenceProblem, OutputValidator
-from typedmcp.client.result_decoder import ResultProblem
+from typedmcp.client.results.decoder import ResultProblem
+from typedmcp.client.results.output_validation import ExternalReferenceProblem, OutputValidator
 from typedmcp.errors import ProtocolError
 from typedmcp.jsonschema.validate import ENCODING_ERRORS
 from typedmcp.limits import Limits

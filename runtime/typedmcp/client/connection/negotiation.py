@@ -18,9 +18,9 @@ from msgspec import UNSET, Raw
 from mcpspec.support.objects import is_array, is_object
 from mcpspec.support.structs import decode, from_builtins, to_builtins
 from typedmcp import dialect
-from typedmcp.client.callbacks import Callbacks
-from typedmcp.client.server_description import ServerDescription
-from typedmcp.client.session import ClientSession
+from typedmcp.client.incoming.callbacks import Callbacks
+from typedmcp.client.results.server_description import ServerDescription
+from typedmcp.client.session.session import ClientSession
 from typedmcp.errors import (
     INVALID_PARAMS,
     INVALID_REQUEST,

@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from mcpspec.features import NAME_PARAMS
 from typedmcp import dialect
-from typedmcp.client.request_encoder import is_mapping
+from typedmcp.client.requests.encoder import is_mapping
 from typedmcp.errors import UsageError
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.headers import METHOD, NAME, VERSION, HeaderParam, encode_value, header_params, mirror_arguments

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from mcpspec.support.objects import is_object
-from typedmcp.client.param_headers import ParamHeaders
+from typedmcp.client.requests.param_headers import ParamHeaders
 from typedmcp.errors import ConnectionLostError, Error, ProtocolError, RemoteError
 from typedmcp.limits import Limits
 from typedmcp.observers import Network

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from mcpspec.support.objects import is_array, is_object
 from typedmcp import dialect
-from typedmcp.client.text import text_of
+from typedmcp.client.results.text import text_of
 from typedmcp.errors import ProtocolError, ToolError, UsageError
 from typedmcp.jsonschema.adapt import schema_of, to_msgspec
 from typedmcp.jsonschema.custom_types import type_name

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from typedmcp.client.session import ClientSession, PendingCall, SessionListener
+from typedmcp.client.session.session import ClientSession, PendingCall, SessionListener
 from typedmcp.errors import ConnectionLostError, Error, ProtocolError, RequestTimeoutError
 from typedmcp.limits import Limits
 from typedmcp.observers import Network

@@ -12,15 +12,11 @@ from msgspec import UNSET, Raw
 from mcpspec.support.methods import Method
 from mcpspec.support.structs import from_builtins
 from typedmcp import dialect
-from typedmcp.client.cache import CacheKey, ResponseCache, cache_key
-from typedmcp.client.callbacks import Callbacks
-from typedmcp.client.connection import ConnectionManager
-from typedmcp.client.icons import drop_unsafe_icons
-from typedmcp.client.listed_tools import ListedTools
-from typedmcp.client.negotiation import supported_versions
-from typedmcp.client.options import CallOptions, check_call_options
-from typedmcp.client.output_validation import OutputValidator
-from typedmcp.client.request_encoder import (
+from typedmcp.client.connection.manager import ConnectionManager
+from typedmcp.client.connection.negotiation import supported_versions
+from typedmcp.client.connection.options import CallOptions, check_call_options
+from typedmcp.client.incoming.callbacks import Callbacks
+from typedmcp.client.requests.encoder import (
     META_PLACEHOLDER,
     is_mapping,
     is_of_mcpspec,
@@ -29,8 +25,12 @@ from typedmcp.client.request_encoder import (
     to_dialect_params,
     types_of,
 )
-from typedmcp.client.result_decoder import ResultDecoder, ResultProblem, result_decoder
-from typedmcp.client.session import ClientSession, RepeatableError
+from typedmcp.client.results.cache import CacheKey, ResponseCache, cache_key
+from typedmcp.client.results.decoder import ResultDecoder, ResultProblem, result_decoder
+from typedmcp.client.results.icons import drop_unsafe_icons
+from typedmcp.client.results.listed_tools import ListedTools
+from typedmcp.client.results.output_validation import OutputValidator
+from typedmcp.client.session.session import ClientSession, RepeatableError
 from typedmcp.errors import (
     METHOD_NOT_FOUND,
     URL_ELICITATION_REQUIRED,

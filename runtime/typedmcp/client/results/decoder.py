@@ -28,7 +28,7 @@ from mcpspec.support.converters import RESULT_DEFAULTS, Converter, DroppedFields
 from mcpspec.support.objects import Member, Shape, UnionOptions, is_array, is_object, spread_union, strip_absent
 from mcpspec.support.structs import OpenObject, dec_hook, decode
 from typedmcp import dialect
-from typedmcp.client.open_members import member_checks
+from typedmcp.client.results.open_members import member_checks
 from typedmcp.errors import DecodeError, ProtocolError, UsageError
 from typedmcp.limits import DEFAULT_LIMITS
 from typedmcp.protocol.backends import to_struct

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from mcpspec.support.error_text import format_value
 from mcpspec.support.objects import is_array
-from typedmcp.client.result_decoder import MAX_PROBLEMS
+from typedmcp.client.results.decoder import MAX_PROBLEMS
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 
 __all__ = ["drop_unsafe_icons", "drop_unsafe_icons_of"]

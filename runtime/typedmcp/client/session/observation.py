@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Raw
 
-from typedmcp.client.session import ClientSession, Exchange, Notify, SessionListener
+from typedmcp.client.session.session import ClientSession, Exchange, Notify, SessionListener
 from typedmcp.observers import ClientObserver, Instrumentation, MessageInfo, MetaMembers, Network
 from typedmcp.protocol.diagnostics import Diagnostic
 from typedmcp.protocol.framing import RequestId

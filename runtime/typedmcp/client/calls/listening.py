@@ -10,11 +10,11 @@ import asyncio
 from typing import Any, Final
 
 from typedmcp import dialect
-from typedmcp.client.calls import CallRunner
-from typedmcp.client.connection import STABLE_SECONDS, ConnectionManager
-from typedmcp.client.request_encoder import META_PLACEHOLDER
-from typedmcp.client.session import ClientSession
-from typedmcp.client.subscriptions import Subscription
+from typedmcp.client.calls.runner import CallRunner
+from typedmcp.client.connection.manager import STABLE_SECONDS, ConnectionManager
+from typedmcp.client.requests.encoder import META_PLACEHOLDER
+from typedmcp.client.session.session import ClientSession
+from typedmcp.client.session.subscriptions import Subscription
 from typedmcp.errors import ConnectionLostError, HttpStatusError, ServerBusyError, UsageError
 from typedmcp.revisions.features import FEATURES
 

@@ -18,7 +18,7 @@ from mcpspec.support.error_text import format_value
 from mcpspec.support.objects import is_object
 from mcpspec.support.structs import from_builtins, to_builtins
 from typedmcp import dialect
-from typedmcp.client.roots import to_root
+from typedmcp.client.incoming.roots import to_root
 from typedmcp.errors import (
     DecodeError,
     InvalidParamsError,

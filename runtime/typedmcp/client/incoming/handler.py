@@ -14,11 +14,11 @@ from mcpspec.support.methods import Method
 from mcpspec.support.objects import is_object
 from mcpspec.support.structs import to_builtins
 from typedmcp import dialect
-from typedmcp.client.cache import ResponseCache
-from typedmcp.client.callbacks import Callbacks
-from typedmcp.client.request_encoder import types_of
-from typedmcp.client.session import ClientSession, PendingCall
-from typedmcp.client.subscriptions import ChangeEvent, Subscription
+from typedmcp.client.incoming.callbacks import Callbacks
+from typedmcp.client.requests.encoder import types_of
+from typedmcp.client.results.cache import ResponseCache
+from typedmcp.client.session.session import ClientSession, PendingCall
+from typedmcp.client.session.subscriptions import ChangeEvent, Subscription
 from typedmcp.errors import INTERNAL_ERROR, to_remote_error
 from typedmcp.limits import Limits
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind, cancellation_diagnostic, deliver_diagnostic

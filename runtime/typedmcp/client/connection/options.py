@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 from typedmcp import dialect
-from typedmcp.client.call_options import CallOptions, check_call_options, check_names, check_times
-from typedmcp.client.callbacks import Elicit, ElicitUrl, Roots, Sample
-from typedmcp.client.roots import to_root
+from typedmcp.client.incoming.callbacks import Elicit, ElicitUrl, Roots, Sample
+from typedmcp.client.incoming.roots import to_root
+from typedmcp.client.requests.call_options import CallOptions, check_call_options, check_names, check_times
 from typedmcp.errors import UsageError
 from typedmcp.limits import DEFAULT_LIMITS, Limits
 from typedmcp.observers import Instrumentation, check_telemetry

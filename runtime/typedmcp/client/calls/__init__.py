@@ -1,0 +1,1 @@
+"""Calls and subscriptions over a connection, through its restarts."""

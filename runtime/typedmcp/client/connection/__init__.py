@@ -1,0 +1,1 @@
+"""Connections: targets, options, negotiation and reconnecting."""

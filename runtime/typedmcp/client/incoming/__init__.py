@@ -1,0 +1,1 @@
+"""Messages that servers initiate, and the callbacks that answer them."""

@@ -1,0 +1,1 @@
+"""Requests: options, arguments, encoding and headers."""

@@ -1,0 +1,1 @@
+"""Results of servers: decoding, repairs, validation and caching."""

@@ -1,0 +1,1 @@
+"""Sessions: open calls, subscriptions, and the dispatch of messages."""

@@ -16,6 +16,7 @@ PUBLIC = (
     "typedmcp.dialect.models",
     "typedmcp.dialect.structs",
     "typedmcp.errors",
+    "typedmcp.frames",
     "typedmcp.jsonschema.hosts",
     "typedmcp.jsonschema.keywords",
     "typedmcp.jsonschema.portable",

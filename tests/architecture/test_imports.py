@@ -22,7 +22,7 @@ def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
 
 
 CORE = {
-    "": "dialect errors limits nesting observers protocol revisions server transports",
+    "": "dialect errors frames limits nesting observers protocol revisions server transports",
     "dialect": "methods structs",
     "protocol": "backends budgets codec diagnostics framing integers meta notifications nulls "
     "option_checks pending repairs text",

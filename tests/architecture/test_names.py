@@ -81,6 +81,7 @@ ROOT_MODULES = {
     "__main__",
     "building",
     "errors",
+    "frames",
     "limits",
     "nesting",
     "observers",

@@ -86,8 +86,8 @@ def test_both_sides_of_a_stream_record_the_same_messages(
     near, far = tmp_path / "client.jsonl", tmp_path / "server.jsonl"
 
     async def main() -> None:
-        config = typedmcp.ServerConfig(make_server(), record=far)
-        await call(config, record=near, revisions=[revision])
+        config = typedmcp.ServerConfig(make_server(), record=typedmcp.Recorder(far))
+        await call(config, record=typedmcp.Recorder(near), revisions=[revision])
 
     run(main)
     check(near, revision, capfd)
@@ -102,8 +102,8 @@ def test_http_is_recorded_on_both_sides_without_headers(
     near, far = tmp_path / "client.jsonl", tmp_path / "server.jsonl"
 
     async def main() -> None:
-        async with over_http(record=far) as url:
-            await call(f"{url}/mcp", record=near, revisions=[revision], auth=KEY)
+        async with over_http(record=typedmcp.Recorder(far)) as url:
+            await call(f"{url}/mcp", record=typedmcp.Recorder(near), revisions=[revision], auth=KEY)
 
     run(main)
     check(near, revision, capfd)
@@ -119,8 +119,8 @@ def test_http_with_sse_is_recorded_on_both_sides(tmp_path: Path, capfd: pytest.C
     near, far = tmp_path / "client.jsonl", tmp_path / "server.jsonl"
 
     async def main() -> None:
-        async with over_http(record=far) as url:
-            await call(f"{url}/sse", sse=True, record=near, revisions=["2024-11-05"], auth=KEY)
+        async with over_http(record=typedmcp.Recorder(far)) as url:
+            await call(f"{url}/sse", sse=True, record=typedmcp.Recorder(near), revisions=["2024-11-05"], auth=KEY)
 
     run(main)
     check(near, "2024-11-05", capfd)
@@ -147,14 +147,14 @@ def test_record_and_on_frame_work_together(tmp_path: Path) -> None:
     def on_frame(sender: str, data: bytes) -> None:
         seen.append(sender)
 
-    run(lambda: call(make_server(), record=file, on_frame=on_frame))
+    run(lambda: call(make_server(), record=typedmcp.Recorder(file), on_frame=on_frame))
     assert [entry["sender"] for entry in read(file)] == seen
 
 
 def test_a_recording_replaces_the_file_and_only_its_owner_may_read_it(tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
-    typedmcp.Recorder(file).start_connection()("client", b"{}")
-    typedmcp.Recorder(file).start_connection()("client", b"{}")
+    typedmcp.Recorder(file).open()("client", b"{}")
+    typedmcp.Recorder(file).open()("client", b"{}")
     assert len(read(file)) == 1
     assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
 
@@ -162,7 +162,7 @@ def test_a_recording_replaces_the_file_and_only_its_owner_may_read_it(tmp_path: 
 @each("data", [b'{"password": "hunter2"', b"\xff\xfe", b"[" * 5000, b'"\\ud800"'])
 def test_a_frame_that_is_not_json_is_recorded_by_its_size_alone(data: bytes, tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
-    typedmcp.Recorder(file).start_connection()("server", data)
+    typedmcp.Recorder(file).open()("server", data)
     (entry,) = read(file)
     assert (entry["message"], entry["invalid_bytes"]) == (None, len(data))
     assert run_command_line(["validate", str(file), "--revision", "2025-11-25"]) == 1
@@ -173,7 +173,7 @@ def test_a_recording_ends_at_the_limit_and_the_connection_goes_on(
 ) -> None:
     file = tmp_path / "a.jsonl"
     with caplog.at_level(logging.WARNING, "typedmcp"):
-        run(lambda: call(make_server(), record=file, limits=typedmcp.Limits(recording_bytes=600)))
+        run(lambda: call(make_server(), record=typedmcp.Recorder(file, limits=typedmcp.Limits(recording_bytes=600))))
     assert 0 < os.stat(file).st_size <= 600
     assert "the recording ends here: the limit recording_bytes is reached" in caplog.text
 
@@ -181,14 +181,12 @@ def test_a_recording_ends_at_the_limit_and_the_connection_goes_on(
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_ends_the_recording_and_not_the_connection(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "typedmcp"):
-        run(lambda: call(make_server(), record="/dev/full"))
+        run(lambda: call(make_server(), record=typedmcp.Recorder("/dev/full")))
     assert "/dev/full: the recording ends here: No space left on device" in caplog.text
 
 
 def test_a_file_that_cannot_be_opened_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"missing/a.jsonl cannot be written: No such file or directory"):
-        typedmcp.ServerConfig(make_server(), record=tmp_path / "missing" / "a.jsonl")
-    with pytest.raises(UsageError, match=r"record must be a file or a Recorder, not True"):
-        typedmcp.ServerConfig(make_server(), record=True)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        typedmcp.Recorder(tmp_path / "missing" / "a.jsonl")
     with pytest.raises(UsageError, match=r"mask must be a list of names, such as \['email'\]"):
         typedmcp.Recorder(tmp_path / "a.jsonl", mask="email")

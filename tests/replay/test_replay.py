@@ -105,7 +105,7 @@ async def use(target: Any, revision: str, **options: Any) -> dict[str, Any]:
 
 async def _replays(recorded: str, replayed: str, tmp_path: Path) -> None:
     file = tmp_path / "all.jsonl"
-    expected = await use(make_server(), recorded, record=file)
+    expected = await use(make_server(), recorded, record=typedmcp.Recorder(file))
     config = replay_server(file)
     found = await use(config, replayed)
     if {recorded, replayed} & {OLDEST_WITH_FORMS} and recorded != replayed:
@@ -133,7 +133,7 @@ def test_a_client_of_any_revision_sees_what_the_recorded_one_saw(recorded: str, 
 
 def record(file: Path, *calls: tuple[str, dict[str, Any]], server: Any = None, **options: Any) -> Path:
     async def main() -> None:
-        async with typedmcp.connect(server or make_server(), record=file, **options) as client:
+        async with typedmcp.connect(server or make_server(), record=typedmcp.Recorder(file), **options) as client:
             for name, arguments in calls:
                 await client.call_tool(name, arguments)
 
@@ -208,7 +208,7 @@ def test_another_answer_to_a_question_is_a_problem_and_not_an_error(tmp_path: Pa
 
 def test_a_list_that_was_not_recorded_is_empty(tmp_path: Path) -> None:
     async def main() -> None:
-        async with typedmcp.connect(make_server(), record=tmp_path / "a.jsonl") as client:
+        async with typedmcp.connect(make_server(), record=typedmcp.Recorder(tmp_path / "a.jsonl")) as client:
             await client.read_resource("data://news")
         async with typedmcp.connect(replay_server(tmp_path / "a.jsonl")) as client:
             assert [tool async for tool in client.tools()] == []
@@ -279,7 +279,7 @@ def differences(file: Path, server: Any, **options: Any) -> list[ReplayDifferenc
 
 @each("recorded", REVISIONS)
 def test_a_server_that_has_not_changed_responds_as_recorded_on_any_revision(recorded: str, tmp_path: Path) -> None:
-    asyncio.run(use(make_server(), recorded, record=tmp_path / "a.jsonl"))
+    asyncio.run(use(make_server(), recorded, record=typedmcp.Recorder(tmp_path / "a.jsonl")))
     found = differences(tmp_path / "a.jsonl", make_server())
     if recorded == OLDEST_WITH_FORMS:  # it has no output schemas of other types than objects
         found = [each for each in found if each.request == "tools/call"]

@@ -9,9 +9,9 @@ import asyncio
 from typing import Final
 
 from mcpspec.support.objects import is_object
+from typedmcp.frames import ObservedTransport, Sender
 from typedmcp.limits import DEFAULT_LIMITS
 from typedmcp.nesting import decode_json
-from typedmcp.recording.frames import ObservedTransport, Sender
 from typedmcp.recording.recorder import RecordedConnection, Recorder
 from typedmcp.transports import Transport
 from typedmcp.transports.concurrency import limit_time
@@ -32,7 +32,7 @@ async def relay(parameters: StdioServerParameters, recorder: Recorder) -> int:
     async with stdio() as host:
         server = await start_process(parameters)
         try:
-            await _RecordedRelay(host, server, recorder.start_connection()).run()
+            await _RecordedRelay(host, server, recorder.open()).run()
         finally:
             await server.close()
             recorder.close()

@@ -90,7 +90,7 @@ def _recorded(server: object, file: str, mask: Sequence[str]) -> ServerConfig:
     from typedmcp.recording.recorder import Recorder  # loaded where it is used
 
     config = server if isinstance(server, ServerConfig) else ServerConfig(server)
-    config.recorder = Recorder(file, mask=mask, limits=config.limits)
+    config.record = Recorder(file, mask=mask, limits=config.limits)
     return config
 
 

@@ -19,7 +19,9 @@ from typedmcp.limits import DEFAULT_LIMITS
 from typedmcp.nesting import MAX_DEPTH, is_too_deep, too_deep
 from typedmcp.protocol.integers import to_integer
 
-__all__ = ["Batch", "Frame", "Framer", "InvalidMessage", "OversizeMessage", "RequestId", "classify", "limit_depth"]
+__all__ = [
+    "Batch", "Frame", "Framer", "InvalidMessage", "OversizeMessage", "RequestId", "classify", "frame_of", "limit_depth",
+]  # fmt: skip
 
 RequestId: TypeAlias = int | str
 
@@ -47,6 +49,11 @@ class OversizeMessage:
         self.head: bytes = head
         self.code: int = code
         self.reason: str = reason
+
+
+def frame_of(message: bytes | OversizeMessage) -> bytes:
+    """Return the bytes of a message. Of one beyond the limit, only the beginning is known."""
+    return message.head if isinstance(message, OversizeMessage) else message
 
 
 def limit_depth(message: bytes, limit: int) -> bytes | OversizeMessage:

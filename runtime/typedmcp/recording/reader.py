@@ -13,10 +13,10 @@ from mcpspec import VERSIONS
 from mcpspec.support.error_text import format_value
 from mcpspec.support.objects import is_array, is_object
 from typedmcp.errors import UsageError
+from typedmcp.frames import Sender
 from typedmcp.limits import DEFAULT_LIMITS, Limits
 from typedmcp.nesting import MAX_DEPTH, decode_json
 from typedmcp.protocol.meta import CAPABILITIES
-from typedmcp.recording.frames import Sender
 from typedmcp.recording.masks import matches_masked
 
 __all__ = [

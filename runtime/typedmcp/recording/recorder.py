@@ -8,22 +8,20 @@ import os
 import weakref
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import msgspec
 
 from typedmcp.errors import UsageError
+from typedmcp.frames import Sender
 from typedmcp.limits import DEFAULT_LIMITS, Limits
 from typedmcp.nesting import decode_json
-from typedmcp.recording.frames import OnFrame, Sender
+from typedmcp.observers import ConnectionInfo
 from typedmcp.recording.masks import SecretMasker
 from typedmcp.recording.revisions import RevisionTracker
 from typedmcp.revisions.features import DIALECT
 
-__all__ = ["RecordTarget", "RecordedConnection", "Recorder", "as_recorder", "observe"]
-
-RecordTarget: TypeAlias = "str | os.PathLike[str] | Recorder"
-"""A file to record to, which is replaced, or a recorder that several connections share."""
+__all__ = ["RecordedConnection", "Recorder"]
 
 _MODE: Final = 0o600
 """Only the owner reads a recording: masks know the secrets of protocols, not those of a business."""
@@ -32,7 +30,9 @@ _log = logging.getLogger("typedmcp")
 
 
 class Recorder:
-    """Writes messages to a file, one line for each. The file is replaced, and only its owner may read it.
+    """A `FrameSink` that writes messages to a file, one line for each. Connections may share it.
+
+    The file is replaced, and only its owner may read it.
 
     A line is a JSON object with `time` (UTC), `sender` ("client" or "server"), `revision`, `connection` (a number) and
     `message`. A frame that is not JSON has null as `message`, and its size as `invalid_bytes`. `mask` names members
@@ -58,8 +58,8 @@ class Recorder:
         self._descriptor: int | None = descriptor
         self._release = weakref.finalize(self, os.close, descriptor)
 
-    def start_connection(self) -> RecordedConnection:
-        """Return the callback for the messages of a new connection, which suits `connect(…, on_frame=…)`."""
+    def open(self, _info: ConnectionInfo | None = None) -> RecordedConnection:
+        """Return the function for the messages of a new connection, which also suits `connect(…, on_frame=…)`."""
         return RecordedConnection(self, next(self._numbers), SecretMasker(self._mask))
 
     def write(self, line: bytes) -> None:
@@ -110,24 +110,3 @@ class RecordedConnection:
             entry |= {"message": None, "invalid_bytes": len(data)}
             line = msgspec.json.encode(entry)
         self._recorder.write(line + b"\n")
-
-
-def as_recorder(record: RecordTarget, limits: Limits) -> Recorder:
-    """Return the recorder that the option `record` means. Raises `UsageError` if the file cannot be opened."""
-    if isinstance(record, Recorder):
-        return record
-    if not isinstance(record, (str, os.PathLike)):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise UsageError(f"record must be a file or a Recorder, not {record!r}")
-    return Recorder(record, limits=limits)
-
-
-def observe(on_frame: OnFrame | None, recorded: RecordedConnection) -> OnFrame:
-    """Return a callback that records a message, and passes it on to another callback."""
-    if on_frame is None:
-        return recorded
-
-    def on_each(sender: Sender, data: bytes) -> None:
-        recorded(sender, data)
-        on_frame(sender, data)
-
-    return on_each

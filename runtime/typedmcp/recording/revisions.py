@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from mcpspec import VERSIONS
 from mcpspec.support.objects import is_object
+from typedmcp.frames import Sender
 from typedmcp.protocol.meta import VERSION
-from typedmcp.recording.frames import Sender
 
 __all__ = ["RevisionTracker"]
 

@@ -15,6 +15,7 @@ from mcpspec.support.converters import with_meta
 from mcpspec.support.objects import is_object
 from typedmcp import dialect
 from typedmcp.errors import UsageError
+from typedmcp.frames import FrameSink, check_record
 from typedmcp.limits import DEFAULT_LIMITS, Limits
 from typedmcp.observers import Instrumentation, check_telemetry, default_instrumentation
 from typedmcp.protocol.budgets import Budgets
@@ -48,7 +49,6 @@ from typedmcp.transports.concurrency import name_function
 
 if TYPE_CHECKING:
     from typedmcp.protocol.extensions import Extension, ExtensionResult
-    from typedmcp.recording.recorder import Recorder, RecordTarget
     from typedmcp.server.extension_setup import OfferedExtension
 else:  # for `inspect.signature`
     Extension = ForwardRef("Extension", module="typedmcp.protocol.extensions")
@@ -110,8 +110,8 @@ class ServerOptions(TypedDict, total=False):
     connections of lines, such as standard input and output, and 5 over HTTP."""
     strict: bool
     """Reject messages that break the specification harmlessly. By default they are understood and reported."""
-    record: RecordTarget | None
-    """A file to which all messages are recorded, without secrets, or a `Recorder`. The file is replaced."""
+    record: FrameSink | None
+    """Gets all messages as they are on the wire, such as `typedmcp.Recorder("file.jsonl")`; none by default."""
     telemetry: Instrumentation | None
     """The telemetry of requests, such as `typedmcp_otel.Telemetry()`; by default that of
     `typedmcp_otel.instrument()`, if it was called. None for none."""
@@ -227,8 +227,8 @@ class ServerConfig:
         self.connection_grace: float = options.get("grace", _CONNECTION_GRACE)
         """Seconds that open requests may take when a connection of lines ends."""
         self.strict: bool = options.get("strict", False)
-        self.recorder: Recorder | None = _open_recorder(options)
-        """Records the messages of all connections."""
+        self.record: FrameSink | None = options.get("record")
+        """Gets the messages of all connections as they are on the wire."""
         self.telemetry: Instrumentation | None = options.get("telemetry", default_instrumentation())
         """Observes the requests of all connections, if there is one."""
         self.result_meta: dict[str, Any] = {SERVER_INFO: D.to_builtins(self.info)}
@@ -311,15 +311,6 @@ class ServerConfig:
         return self.with_server_info(result)
 
 
-def _open_recorder(options: ServerOptions) -> Recorder | None:
-    record = options.get("record")
-    if record is None:
-        return None
-    from typedmcp.recording.recorder import as_recorder  # loaded where it is used
-
-    return as_recorder(record, options.get("limits", DEFAULT_LIMITS))
-
-
 def _check_options(handler: object, options: ServerOptions) -> None:
     known, supported = option_names(ServerOptions), ", ".join(SUPPORTED)
     if unknown := [name for name in options if name not in known]:
@@ -347,6 +338,7 @@ def _check_options(handler: object, options: ServerOptions) -> None:
     check_flag("strict", options.get("strict", False))
     _check_signer(options.get("state_signer"))
     check_telemetry(options.get("telemetry"))
+    check_record(options.get("record"))
     if isinstance(handler, type):
         raise UsageError(f"{handler.__name__} is a class; pass an instance: {handler.__name__}()")
 

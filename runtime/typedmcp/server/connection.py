@@ -13,10 +13,11 @@ import itertools
 import os
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mcpspec.support.converters import DroppedFields
 from typedmcp.errors import ConnectionLostError
+from typedmcp.frames import FrameSink, ObservedTransport
 from typedmcp.observers import Network
 from typedmcp.protocol.budgets import CALL_BYTES, ClientKey
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
@@ -29,9 +30,6 @@ from typedmcp.server.handshake import Handshake
 from typedmcp.server.principal import Principal
 from typedmcp.transports import Transport, network_of
 from typedmcp.transports.concurrency import ThreadLimiter
-
-if TYPE_CHECKING:
-    from typedmcp.recording.recorder import Recorder
 
 __all__ = ["ServerConnection"]
 
@@ -72,7 +70,9 @@ class ServerConnection(Dispatcher):
             config, principal=principal, client=client, threads=threads, request_headers=request_headers or {}
         )
         self._use_once = use_once or config.used_states.use_once
-        self._transport = transport if config.recorder is None else _record(config, config.recorder, transport)
+        self._transport = transport
+        if config.record is not None:
+            self._observe_frames(config.record)
         self._framer = Framer(config.limits.message_bytes, config.limits.message_depth)
         self._lines: deque[bytes | OversizeMessage] = deque()
         self._out = bytearray()
@@ -98,6 +98,13 @@ class ServerConnection(Dispatcher):
     def network(self) -> Network | None:
         """The carrier of the messages. None if the transport does not say it."""
         return network_of(self._transport) if self.is_local else "http"
+
+    def _observe_frames(self, sink: FrameSink) -> None:
+        from typedmcp.server.observation import ObservedConnection  # loaded where it is used
+
+        if (on_frame := sink.open(ObservedConnection(self))) is not None:
+            limit = self.config.limits.message_bytes
+            self._transport = ObservedTransport(self._transport, on_frame, limit, peer="client")
 
     # Running
 
@@ -424,12 +431,6 @@ def _discard_batch(ctx: Context) -> None:
     """Send no response to the batch that a request was in, not even for its other requests."""
     if isinstance(ctx.sink, BatchResponse):
         ctx.sink.discard()
-
-
-def _record(config: ServerConfig, recorder: Recorder, transport: Transport) -> Transport:
-    from typedmcp.recording.frames import ObservedTransport  # loaded where it is used
-
-    return ObservedTransport(transport, recorder.start_connection(), config.limits.message_bytes, peer="client")
 
 
 def _context_changed(clean: contextvars.Context) -> bool:

@@ -19,7 +19,7 @@ from typedmcp.server.config import ServerConfig
 from typedmcp.server.context import Context
 from typedmcp.server.handshake import Handshake
 
-__all__ = ["ObservedDispatcher", "ServerObservation"]
+__all__ = ["ObservedConnection", "ObservedDispatcher", "ServerObservation"]
 
 _FALLBACK = "fallback"
 
@@ -49,7 +49,7 @@ class ServerObservation:
 
     def __init__(self, dispatcher: ObservedDispatcher, instrumentation: Instrumentation) -> None:
         self._dispatcher = dispatcher
-        self._observer: ServerObserver = instrumentation.observe_server(_ObservedConnection(dispatcher))
+        self._observer: ServerObserver = instrumentation.observe_server(ObservedConnection(dispatcher))
 
     def wrap(self, functions: Mapping[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
         """Return handlers by name that are observed."""
@@ -87,7 +87,7 @@ class ServerObservation:
         self._observer.on_end()
 
 
-class _ObservedConnection:
+class ObservedConnection:
     """The connection or session of a dispatcher, as a `ServerConnectionInfo`."""
 
     address = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typedmcp.cli.traffic import MalformedLineError, TrafficChecker, TrafficFault, decode_line
-from typedmcp.recording.frames import Sender
+from typedmcp.frames import Sender
 from typedmcp.recording.revisions import RevisionTracker
 
 __all__ = ["FrameChecker"]

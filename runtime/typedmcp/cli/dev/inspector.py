@@ -20,8 +20,8 @@ from typedmcp.client.client import Client
 from typedmcp.client.config import ServerEntry
 from typedmcp.client.connection.options import ConnectOptions
 from typedmcp.errors import DecodeError, Error, RemoteError
+from typedmcp.frames import Sender
 from typedmcp.protocol.diagnostics import Diagnostic
-from typedmcp.recording.frames import Sender
 from typedmcp.revisions.features import SUPPORTED
 from typedmcp.transports.process_parameters import StdioServerParameters
 

@@ -36,10 +36,10 @@ from typedmcp.errors import (
     UsageError,
     missing_extra,
 )
+from typedmcp.frames import ObservedTransport, OnFrame, Sender
 from typedmcp.limits import DEFAULT_LIMITS, Limits
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.notifications import LogLevel
-from typedmcp.recording.frames import ObservedTransport, OnFrame
 from typedmcp.revisions.capabilities import undeclared_methods
 from typedmcp.revisions.features import DIALECT, FEATURES
 from typedmcp.transports import Transport
@@ -119,7 +119,7 @@ class ConnectionManager:
         self._probe = options.get("probe", 5.0)
         self._name_params = identity.callbacks.name_params
         self._can_restart = options.get("restart")
-        self._on_frame = _frame_callback(options, self.limits)
+        self._on_frame = _frame_callback(options, incoming)
         self._telemetry = identity.callbacks.telemetry
         if self._can_restart and not can_reopen(target):
             raise UsageError("restart: a transport cannot be opened again; restart needs a command or an address")
@@ -369,14 +369,23 @@ class ConnectionManager:
         await session.exchange(call, {"level": level})
 
 
-def _frame_callback(options: ConnectOptions, limits: Limits) -> OnFrame | None:
-    """Return the callback for each message: that of the option, the recorder, or both."""
+def _frame_callback(options: ConnectOptions, incoming: IncomingMessageHandler) -> OnFrame | None:
+    """Return the callback for each message: that of the option, of the sink, or both."""
     on_frame, record = options.get("on_frame"), options.get("record")
     if record is None:
         return on_frame
-    from typedmcp.recording.recorder import as_recorder, observe  # loaded where it is used
+    from typedmcp.client.observation import SessionInfo  # loaded where it is used
 
-    return observe(on_frame, as_recorder(record, limits).start_connection())
+    recorded = record.open(SessionInfo(incoming))
+    return on_frame if recorded is None else recorded if on_frame is None else _both(recorded, on_frame)
+
+
+def _both(first: OnFrame, second: OnFrame) -> OnFrame:
+    def on_each(sender: Sender, data: bytes) -> None:
+        first(sender, data)
+        second(sender, data)
+
+    return on_each
 
 
 def _closed_error() -> ConnectionLostError:

@@ -11,19 +11,18 @@ from typedmcp.client.incoming.callbacks import Elicit, ElicitUrl, Roots, Sample
 from typedmcp.client.incoming.roots import to_root
 from typedmcp.client.requests.call_options import CallOptions, check_call_options, check_names, check_times
 from typedmcp.errors import UsageError
+from typedmcp.frames import FrameSink, OnFrame, check_record
 from typedmcp.limits import DEFAULT_LIMITS, Limits
 from typedmcp.observers import Instrumentation, check_telemetry
 from typedmcp.protocol.diagnostics import Diagnostic
 from typedmcp.protocol.notifications import LEVELS, LogLevel
 from typedmcp.protocol.option_checks import check_flag, check_grace, check_limits, check_list
-from typedmcp.recording.frames import OnFrame
 from typedmcp.revisions.features import SUPPORTED
 
 if TYPE_CHECKING:
     from typedmcp.client.extensions import ClientExtension
     from typedmcp.client.http.endpoint import Credentials
     from typedmcp.protocol.extensions import Extension
-    from typedmcp.recording.recorder import RecordTarget
 
 __all__ = ["URL_OPTIONS", "CallOptions", "ConnectOptions", "check_call_options", "check_connect_options", "check_level"]
 
@@ -65,8 +64,8 @@ class ConnectOptions(TypedDict, total=False):
 
     It is called before the message is sent or read, and must not block. It also gets messages that are not valid.
     """
-    record: RecordTarget | None
-    """A file to which all messages are recorded, without secrets, or a `Recorder`. The file is replaced."""
+    record: FrameSink | None
+    """Gets all messages, as `on_frame` does, such as `typedmcp.Recorder("file.jsonl")`. Default: none."""
     telemetry: Instrumentation | None
     """The telemetry of requests, such as `typedmcp_otel.Telemetry()`. None for none.
 
@@ -140,6 +139,7 @@ def check_connect_options(options: ConnectOptions) -> None:
     check_grace(options.get("grace", 0))
     check_flag("strict", options.get("strict", False))
     check_telemetry(options.get("telemetry"))
+    check_record(options.get("record"))
     for name in ("sample", "elicit", "elicit_url", "on_log", "on_diagnostic", "on_frame"):
         callback = options.get(name)
         if callback is not None and not callable(callback):

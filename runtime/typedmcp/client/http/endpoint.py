@@ -19,9 +19,9 @@ from typedmcp.errors import (
     ServerBusyError,
     UsageError,
 )
+from typedmcp.frames import OnFrame
 from typedmcp.limits import DEFAULT_LIMITS, Limits
 from typedmcp.protocol.option_checks import check_flag
-from typedmcp.recording.frames import OnFrame
 from typedmcp.transports.deadlines import Timer
 from typedmcp.transports.http1 import (
     ConnectionPool,

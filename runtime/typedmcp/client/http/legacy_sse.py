@@ -16,7 +16,6 @@ from typedmcp.errors import Error, ProtocolError
 from typedmcp.protocol.framing import OversizeMessage
 from typedmcp.protocol.sse import EventParser
 from typedmcp.protocol.text import visible
-from typedmcp.recording.frames import report_received
 from typedmcp.transports import HIGH_WATER
 from typedmcp.transports.http1 import HttpResponse
 
@@ -85,7 +84,7 @@ class LegacySseTransport:
                 self._set_post_endpoint(event.data)
             elif event.event == "message" and event.data:
                 if self._endpoint.on_frame is not None:
-                    report_received(event.data, self._endpoint.on_frame)
+                    self._endpoint.on_frame("server", event.data)
                 self._received.append(event.data.replace(b"\n", b" "))
 
     def _set_post_endpoint(self, data: bytes) -> None:

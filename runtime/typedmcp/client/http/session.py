@@ -43,12 +43,11 @@ from typedmcp.nesting import is_too_deep, too_deep
 from typedmcp.observers import Network
 from typedmcp.protocol.codec import Notification, Response, encode_error, encode_message
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
-from typedmcp.protocol.framing import RequestId
+from typedmcp.protocol.framing import RequestId, frame_of
 from typedmcp.protocol.headers import EVENT_ID, SESSION, VERSION
 from typedmcp.protocol.pending import Call
 from typedmcp.protocol.sse import EventParser, ServerSentEvent
 from typedmcp.protocol.text import visible
-from typedmcp.recording.frames import report_received
 from typedmcp.revisions.features import FEATURES
 from typedmcp.transports.concurrency import limit_time
 from typedmcp.transports.deadlines import Deadlines
@@ -287,7 +286,7 @@ class HttpSession(ClientSession):
         except ValueError as error:
             raise ProtocolError(str(error)) from None
         if self.endpoint.on_frame is not None:
-            report_received(body, self.endpoint.on_frame)
+            self.endpoint.on_frame("server", frame_of(body))
         if is_too_deep(body, depth := self.endpoint.limits.message_depth):
             raise ProtocolError(f"the response is not a valid message: {too_deep(depth)} (message_depth)")
         return body
@@ -394,7 +393,7 @@ class HttpSession(ClientSession):
             for event in parser.feed(data):
                 if stream.accept(event) and event.data and event.event == "message":
                     if self.endpoint.on_frame is not None:
-                        report_received(event.data, self.endpoint.on_frame)
+                        self.endpoint.on_frame("server", frame_of(event.data))
                     self._receive(event.data, own)
                     if self.abort_reason is not None:
                         raise ProtocolError(self.abort_reason)

@@ -16,14 +16,15 @@ from typedmcp.protocol.framing import RequestId
 from typedmcp.protocol.observation import add_to_meta, is_known_method, read_meta
 from typedmcp.protocol.pending import Call
 
-__all__ = ["ClientObservation", "Negotiated"]
+__all__ = ["ClientObservation", "Negotiated", "SessionInfo"]
 
 _PORTS = {"https": 443, "http": 80}
 
 
 class Negotiated(Protocol):
-    """The result of a negotiation, once it has ended."""
+    """The current session of a client, and the result of its negotiation once that has ended."""
 
+    session: ClientSession | None
     revision: str | None
 
 
@@ -32,7 +33,7 @@ class ClientObservation:
 
     def __init__(self, session: ClientSession, instrumentation: Instrumentation, negotiated: Negotiated) -> None:
         self._negotiated = negotiated
-        self._observer: ClientObserver = instrumentation.observe_session(_ObservedSession(session, negotiated))
+        self._observer: ClientObserver = instrumentation.observe_session(SessionInfo(negotiated, session))
 
     def around_exchange(self, exchange: Exchange) -> Exchange:
         """Return a function that sends a request and observes it."""
@@ -102,25 +103,29 @@ class _ObservedListener:
         self._listener.on_disconnect()
 
 
-class _ObservedSession:
-    """The session of a client, as a `ConnectionInfo`."""
+class SessionInfo:
+    """A session of a client, by default always the current one, as a `ConnectionInfo`."""
 
-    def __init__(self, session: ClientSession, negotiated: Negotiated) -> None:
-        self._session = session
+    def __init__(self, negotiated: Negotiated, session: ClientSession | None = None) -> None:
         self._negotiated = negotiated
+        self._own = session
+
+    @property
+    def _session(self) -> ClientSession | None:
+        return self._own or self._negotiated.session
 
     @property
     def id(self) -> str | None:
-        return self._session.session_id
+        return None if self._session is None else self._session.session_id
 
     @property
     def network(self) -> Network | None:
-        return self._session.network
+        return None if self._session is None else self._session.network
 
     @property
     def address(self) -> tuple[str, int] | None:
         with suppress(ValueError):
-            parts = urlsplit(self._session.url or "")
+            parts = urlsplit(self._session.url or "" if self._session else "")
             if parts.hostname is not None:
                 return parts.hostname, parts.port or _PORTS.get(parts.scheme, 0)
         return None

@@ -117,8 +117,7 @@ def asgi(handler: object, **options: Unpack[AsgiOptions]) -> AsgiApp:
         config = handler
     else:
         config = ServerConfig(handler, **config_options)
-    kind = AsgiApp if config.recorder is None else RecordedAsgiApp
-    return kind(config, **app_options)
+    return AsgiApp(config, **app_options)
 
 
 class AsgiApp:
@@ -327,7 +326,8 @@ class AsgiApp:
             log_rejection(scope, error)
             # On HTTP/1 the server would otherwise read the rest of a body that is too long.
             closes = error.status == 413 and scope.get("http_version", "1.1") < "2"
-            await respond(send, error.status, error.body, [*error.headers, *(_CLOSE if closes else ())])
+            headers = [*error.headers, *(_CLOSE if closes else ())]
+            await respond(send, error.status, error.body, headers, error.on_frame)
         except ConnectionError as error:
             self.state.report_unreachable_store(error)
             await respond_unavailable(send, "the server's store is unreachable: try again later")
@@ -495,8 +495,19 @@ class AsgiApp:
     ) -> None:
         with self._hold(principal) as hold:
             body = await read_json_body(headers, receive, self._limits, hold)
-            check_mirrors(scope["headers"], body)
-            await self._serve_body(scope, headers, principal, body, receive, send)
+            try:
+                check_mirrors(scope["headers"], body)
+                await self._serve_body(scope, headers, principal, body, receive, send)
+            except HTTPException as error:
+                if error.on_frame is None:
+                    self._report_rejected(body, error)
+                raise
+
+    def _report_rejected(self, body: bytes, error: HTTPException) -> None:
+        """Report a message that reached no dispatcher to the sink for frames, as a connection of its own."""
+        error.on_frame = self.stateless.open_frames()
+        if error.on_frame is not None:
+            error.on_frame("client", body)
 
     async def _serve_body(
         self, scope: Scope, headers: Headers, principal: Principal | None, body: bytes, receive: Receive, send: Send
@@ -504,7 +515,8 @@ class AsgiApp:
         """Serve a POST that has been read and matches no template."""
         version = headers.get(b"mcp-protocol-version")
         revision = None if version is None else version.decode("latin-1")
-        if version is not None and revision in self.config.revisions:
+        # The hot path reports no frames, so that it need not ask whether there is a sink for them.
+        if version is not None and revision in self.config.revisions and self.config.record is None:
             self._remember_template(scope, version)
         post = self._post_modern if revision is not None and is_modern(revision) else self._post_legacy
         await post(headers, principal, body, receive, send)
@@ -555,20 +567,3 @@ class AsgiApp:
             raise HTTPException(400, f"MCP-Protocol-Version: {revision[:50]!a} is not served")
         dispatcher = LegacyStatelessDispatcher(self.state, None if is_handshake else revision)
         await LegacyStatelessExchange(dispatcher, headers, principal, send).run(body, receive)
-
-
-class RecordedAsgiApp(AsgiApp):
-    """An application that records the messages of its endpoint. HTTP with SSE is recorded by its connections."""
-
-    def __init__(self, config: ServerConfig, **options: Any) -> None:
-        super().__init__(config, **options)
-        from typedmcp.recording.http import HttpRecorder  # loaded where it is used
-
-        assert config.recorder is not None
-        self._recorder = HttpRecorder(config.recorder, config.limits)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request and record it, or run the lifespan."""
-        if scope["type"] == "http" and path_of(scope) == self.path:
-            receive, send = self._recorder.wrap(scope["headers"], receive, send)
-        await super().__call__(scope, receive, send)

@@ -13,6 +13,7 @@ import msgspec
 
 from typedmcp import dialect
 from typedmcp.errors import INTERNAL_ERROR, INVALID_REQUEST, MethodNotFoundError, RemoteError
+from typedmcp.frames import OnFrame
 from typedmcp.protocol.budgets import ClientKey, Hold
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import Frame, RequestId
@@ -112,6 +113,15 @@ class HttpDispatcher(Dispatcher):
     def loop(self) -> asyncio.AbstractEventLoop:
         """The event loop that the application runs in."""
         return self.state.loop
+
+    def open_frames(self) -> OnFrame | None:
+        """Return the function for the messages of one request; None without a sink for them."""
+        sink = self.config.record
+        if sink is None:
+            return None
+        from typedmcp.server.observation import ObservedConnection  # loaded where it is used
+
+        return sink.open(ObservedConnection(self))
 
     def use_once(self, name: str, seconds: float) -> Awaitable[bool]:
         """Record the use of a name in the store, for all workers. The result is False if it was used already."""
@@ -311,8 +321,8 @@ class SessionDispatcher(HttpDispatcher):
     """
 
     __slots__ = (
-        "_delivering", "_missed_subscriptions", "_name", "_saved_at", "fields", "id", "last_change", "standalone",
-        "standalone_name", "unsaved", "used_at",
+        "_delivering", "_missed_subscriptions", "_name", "_on_frame", "_saved_at", "fields", "id", "last_change",
+        "standalone", "standalone_name", "unsaved", "used_at",
     )  # fmt: skip
 
     def __init__(self, state: AppState, id: str) -> None:
@@ -336,6 +346,7 @@ class SessionDispatcher(HttpDispatcher):
         """The number of the change that is being delivered."""
         self._saved_at = 0.0
         """The time at which the fields were last stored; infinite while they have unsaved changes."""
+        self._on_frame = super().open_frames()
 
     @property
     def session_id(self) -> str:
@@ -346,6 +357,10 @@ class SessionDispatcher(HttpDispatcher):
     def stored_session_id(self) -> str:
         """The id of the session."""
         return self.id
+
+    def open_frames(self) -> OnFrame | None:
+        """Return the function for the messages of the session."""
+        return self._on_frame
 
     @property
     def is_idle(self) -> bool:

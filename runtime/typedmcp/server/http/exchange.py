@@ -24,6 +24,7 @@ from typedmcp.errors import (
     RemoteError,
     UnsupportedVersionError,
 )
+from typedmcp.frames import OnFrame
 from typedmcp.protocol.budgets import CALL_BYTES, Hold
 from typedmcp.protocol.codec import MethodCodec, encode_error
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
@@ -40,6 +41,7 @@ from typedmcp.server.http.messages import (
     RETRY_LATER,
     TOO_MANY_STREAMS,
     Headers,
+    HTTPException,
     RawHeaders,
     Receive,
     Scope,
@@ -127,6 +129,8 @@ class Exchange(msgspec.Struct, eq=False):
     """True once `finish` has begun."""
     _watching: asyncio.Task[None] | None = None
     """Waits for the disconnection of the client, once the handler has waited for a moment."""
+    _on_frame: OnFrame | None = None
+    """Called with the messages of this exchange, if there is a sink for them."""
 
     def __repr__(self) -> str:
         """Leave out the headers, since they may contain credentials."""
@@ -253,6 +257,7 @@ class Exchange(msgspec.Struct, eq=False):
         self.stream = self.state.open_stream(self._send, self.client, log) if self.accepts_streams else None
         if self.stream is None:
             return False
+        self.stream.on_frame = self._on_frame
         self._first = first
         if self._is_finishing:
             self._start_pumping(self.stream)
@@ -289,12 +294,20 @@ class Exchange(msgspec.Struct, eq=False):
 
     async def run(self, body: bytes, receive: Receive) -> None:
         """Dispatch the message, and send the response."""
+        if self.state.config.record is not None:
+            self._on_frame = self.dispatcher.open_frames()
+            if self._on_frame is not None:
+                self._on_frame("client", body)
         if len(body) > LARGE_BODY_BYTES:
             await self._handle_in_turn(body)
         else:
             self.handle(body)
         del body
-        await self.finish(receive)
+        try:
+            await self.finish(receive)
+        except HTTPException as error:
+            error.on_frame = self._on_frame
+            raise
 
     async def _handle_in_turn(self, body: bytes) -> None:
         """Dispatch a large message, which takes long to decode: all of them get at most half of the loop's time."""
@@ -328,7 +341,7 @@ class Exchange(msgspec.Struct, eq=False):
             if len(self._line) > LARGE_BODY_BYTES:
                 await self._respond_large(self._line)
             else:
-                await respond(self._send, 200, self._line, self.session_headers)
+                await respond(self._send, 200, self._line, self.session_headers, self._on_frame)
         else:
             await self._respond()
 
@@ -338,7 +351,7 @@ class Exchange(msgspec.Struct, eq=False):
             if not hold.take(len(line)):
                 line = without_results(line)
                 self._line = None  # it may be large
-            await respond(self._send, 200, line, self.session_headers)
+            await respond(self._send, 200, line, self.session_headers, self._on_frame)
 
     async def _resume_handler(
         self, ctx: Context, handling: Coroutine[Any, Any, Any], waits_for: Any, receive: Receive
@@ -448,7 +461,7 @@ class Exchange(msgspec.Struct, eq=False):
         elif self._code is not None:
             statuses = self.rejection_statuses if self._was_rejected else self.statuses
             status = self.status or statuses.get(self._code, 200)
-        await respond(self._send, status, body, self._extra_headers(status))
+        await respond(self._send, status, body, self._extra_headers(status), self._on_frame)
 
     def _acknowledgement(self) -> tuple[int, bytes]:
         """Return status and body of the response to a message that has no JSON-RPC response."""

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any, Final, TypeAlias, TypeVar
 
 from typedmcp.errors import INVALID_REQUEST, PARSE_ERROR, HeaderMismatchError
+from typedmcp.frames import OnFrame
 from typedmcp.limits import Limits
 from typedmcp.nesting import is_too_deep, too_deep
 from typedmcp.protocol.budgets import Hold
@@ -250,10 +251,20 @@ class HTTPException(Exception):  # noqa: N818  # the name that web frameworks gi
         self.headers: RawHeaders = headers
         self.body: bytes = encode_error(id, code, text)
         """The JSON-RPC error."""
+        self.on_frame: OnFrame | None = None
+        """Called with the error when it is sent, if there is a sink for the request."""
 
 
-async def respond(send: Send, status: int, body: bytes = b"", headers: list[tuple[bytes, bytes]] | None = None) -> None:
-    """Send a whole response. The body, if there is one, is JSON."""
+async def respond(
+    send: Send,
+    status: int,
+    body: bytes = b"",
+    headers: list[tuple[bytes, bytes]] | None = None,
+    on_frame: OnFrame | None = None,
+) -> None:
+    """Send a whole response. The body, if there is one, is JSON, and reported to `on_frame`."""
+    if on_frame is not None and body:
+        on_frame("server", body)
     head = [JSON_HEADER, (b"content-length", b"%d" % len(body))] if body else [] if status == 204 else [_NO_BODY]
     try:
         await send({"type": "http.response.start", "status": status, "headers": head + headers if headers else head})

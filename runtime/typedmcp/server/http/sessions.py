@@ -223,6 +223,7 @@ class Sessions:
         if stream is None:
             await respond_unavailable(send, TOO_MANY_STREAMS)
             return
+        stream.on_frame = session.open_frames()
         previous_worker = session.fields.get("stream")
         session.attach_standalone(stream, name)
         session.last_change = self._state.last_number if after is None else after
@@ -283,6 +284,7 @@ class Sessions:
         if stream is None:
             await respond_unavailable(send, TOO_MANY_STREAMS)
             return
+        stream.on_frame = session.open_frames()
         await self._detach_original(name)
         feeding = self._state.spawn(_feed(stream, name, first, following))
         try:

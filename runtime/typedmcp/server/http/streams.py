@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
+from typedmcp.frames import OnFrame
 from typedmcp.protocol.budgets import Hold
 from typedmcp.protocol.sse import encode_event
 from typedmcp.server.http.messages import PIECE_BYTES, Send
@@ -45,7 +46,7 @@ class EventStream:
 
     __slots__ = (
         "_counted", "_data", "_drained", "_ended", "_has_started", "_ids", "_is_complete", "_is_detached", "_last",
-        "_send", "_waiter", "buffer", "hold", "on_drained", "on_ended", "size",
+        "_send", "_waiter", "buffer", "hold", "on_drained", "on_ended", "on_frame", "size",
     )  # fmt: skip
 
     def __init__(self, send: Send, buffer: int, hold: Hold) -> None:
@@ -59,6 +60,8 @@ class EventStream:
         """Called each time the stream is no longer congested."""
         self.on_ended: Callable[[EventStream], None] | None = None
         """Called once nothing more is sent."""
+        self.on_frame: OnFrame | None = None
+        """Called with each message that is sent, if there is a sink for them."""
         self._send = send
         self._data: list[bytes] = []
         self._ids: list[str | None] = []
@@ -180,6 +183,8 @@ class EventStream:
         self._data, self._ids = [], []
         chunk = bytearray(first)
         for at, id in enumerate(ids):
+            if self.on_frame is not None:
+                self.on_frame("server", data[at])
             event, data[at] = encode_event(data[at], id=id), b""  # a large message is not kept twice while it is sent
             chunk += _EVENT_TYPE
             chunk += await self._send_pieces(chunk, event) if len(event) > PIECE_BYTES else event

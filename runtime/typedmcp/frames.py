@@ -1,23 +1,52 @@
-"""Observation of a connection: every message in both directions, as the bytes on the wire."""
+"""Frames: the messages of a connection as the bytes on the wire, in both directions.
+
+The option `record` of servers and clients takes a `FrameSink`, which gets the frames of each connection;
+`typedmcp.Recorder` is one, which writes them to a file. Without one, no code for them runs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
-from typedmcp.observers import Network
-from typedmcp.protocol.framing import Framer, OversizeMessage
+from typedmcp.errors import UsageError
+from typedmcp.observers import ConnectionInfo, Network
+from typedmcp.protocol.framing import Framer, frame_of
 from typedmcp.transports import Transport, network_of
 
-__all__ = ["ObservedTransport", "OnFrame", "Sender", "report_received"]
+__all__ = ["FrameSink", "ObservedTransport", "OnFrame", "Sender", "check_record"]
 
 Sender: TypeAlias = Literal["client", "server"]
+
 OnFrame: TypeAlias = Callable[[Sender, bytes], object]
+"""Called with the sender of each message and its bytes, in the event loop: it must not block.
+
+The bytes are those that were received, which need not be valid JSON, or are sent. Of a message beyond the limit
+`message_bytes` they are the beginning.
+"""
 
 
-def report_received(data: bytes | OversizeMessage, on_frame: OnFrame, sender: Sender = "server") -> None:
-    """Report a message of the peer. Of one beyond the limit, only the beginning is known."""
-    on_frame(sender, data.head if isinstance(data, OversizeMessage) else data)
+class FrameSink(Protocol):
+    """Takes the frames of connections. An option `record` is one."""
+
+    def open(self, info: ConnectionInfo, /) -> OnFrame | None:
+        """Return the function for the frames of a new connection; None for a connection without interest.
+
+        A connection of a server is a stream of lines, a session over HTTP, or one request over HTTP without a session.
+        A client has one connection, also if it reconnects. The
+        properties of `info` may change: it is given before the connection opens.
+        """
+        ...
+
+
+def check_record(value: object) -> None:
+    """Raise `UsageError` for an option `record` that is no `FrameSink`."""
+    if value is None:
+        return
+    is_path = isinstance(value, str) or hasattr(value, "__fspath__")
+    if is_path or isinstance(value, type) or not callable(getattr(value, "open", None)):
+        file = str(value) if is_path else "file.jsonl"
+        raise UsageError(f"record must be a FrameSink, such as typedmcp.Recorder({file!r}), not {value!r}")
 
 
 class ObservedTransport:
@@ -34,7 +63,7 @@ class ObservedTransport:
         """Return the next bytes, and report the lines that they complete."""
         data = await self._transport.read()
         for line in self._framer.feed(data) if data else self._framer.end():
-            report_received(line, self._on_frame, self._peer)
+            self._on_frame(self._peer, frame_of(line))
         return data
 
     def write(self, data: bytes) -> None:

@@ -374,7 +374,7 @@ def _frame_callback(options: ConnectOptions, incoming: IncomingMessageHandler) -
     on_frame, record = options.get("on_frame"), options.get("record")
     if record is None:
         return on_frame
-    from typedmcp.client.observation import SessionInfo  # loaded where it is used
+    from typedmcp.client.session.observation import SessionInfo  # loaded where it is used
 
     recorded = record.open(SessionInfo(incoming))
     return on_frame if recorded is None else recorded if on_frame is None else _both(recorded, on_frame)

@@ -18,7 +18,7 @@ LOWEST := $(VENV)-lowest
 SATELLITES := $(wildcard runtime/typedmcp-*)
 # The option takes the lowest versions of direct requirements: those of editable projects, and not those of wheels.
 INSTALL_LOWEST = $(UV) pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct -e codegen --group test
-EXTRAS := auth,cli,hosts,http,jsonschema,keyring,otel,pydantic,redis,uvloop
+EXTRAS := auth,cli,extensions,hosts,http,jsonschema,keyring,otel,pydantic,redis,uvloop
 
 RUNTIME_TESTS := tests/jsonschema tests/server/store tests/client/test_client.py \
 	tests/client/test_output_validation.py tests/client/http tests/auth tests/typedmcp_hosts tests/typedmcp_otel \
@@ -102,7 +102,7 @@ soak: $(PROJECT) ## Load a server and its clients for SECONDS=120, and fail if m
 
 pictures: $(PROJECT) ## Save pictures of the page of `typedmcp dev`, of Apps, and of a terminal, in pictures/ (needs Chromium)
 	TYPEDMCP_PICTURES=$(CURDIR)/pictures $(RUN) -m pytest tests/cli/dev/test_page_in_a_browser.py tests/cli/test_terminal.py \
-		tests/apps/test_page_in_a_browser.py $(ARGS)
+		tests/typedmcp_extensions/apps/test_page_in_a_browser.py $(ARGS)
 
 interop: $(PROJECT) ## Install clients and servers of others into .interop, and test them with ours
 	$(RUN) -m tests.interop.install

@@ -23,7 +23,8 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Respon
 from starlette.routing import Route
 
 import typedmcp
-from typedmcp.apps import (
+from typedmcp.dialect.structs import Tool
+from typedmcp_extensions.apps import (
     PROXY_SANDBOX,
     AppsClient,
     ContainerDimensions,
@@ -35,7 +36,6 @@ from typedmcp.apps import (
     load_page,
     proxy_page,
 )
-from typedmcp.dialect.structs import Tool
 
 HERE = Path(__file__).parent
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from zlib import crc32
 
 import typedmcp
-from typedmcp.apps import AppPage, AppsServer
+from typedmcp_extensions.apps import AppPage, AppsServer
 
 DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 

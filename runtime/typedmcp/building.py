@@ -5,10 +5,16 @@
 
 from __future__ import annotations
 
+from mcpspec.support.error_text import format_value
+from mcpspec.support.handlers import MaybeAwaitable
 from mcpspec.support.objects import is_array, is_object
+from mcpspec.support.structs import from_builtins, to_builtins
 from typedmcp.nesting import decode_json, encode_json
-from typedmcp.protocol.text import visible
+from typedmcp.protocol.text import log_failure, visible
 from typedmcp.transports.concurrency import is_awaitable
 from typedmcp.transports.redaction import redact_url
 
-__all__ = ["decode_json", "encode_json", "is_array", "is_awaitable", "is_object", "redact_url", "visible"]
+__all__ = [
+    "MaybeAwaitable", "decode_json", "encode_json", "format_value", "from_builtins", "is_array", "is_awaitable",
+    "is_object", "log_failure", "redact_url", "to_builtins", "visible",
+]  # fmt: skip

@@ -49,7 +49,7 @@ __all__ = [
     "InvalidParamsError", "MethodNotFoundError", "MissingCapabilityError", "ProtocolError", "RemoteError",
     "RequestTimeoutError", "ResourceNotFoundError", "ServerBusyError", "SignInError", "TaskCancelledError",
     "ToolError", "UnsupportedVersionError", "UsageError", "is_reserved_code", "missing_extra", "moved",
-    "to_remote_error",
+    "to_invalid_params", "to_remote_error",
 ]  # fmt: skip
 
 _CODES: Final = {name: code for features in SPOKEN.values() for name, code in features.error_codes.items()}

@@ -227,7 +227,7 @@ class Limits(Struct, frozen=True, kw_only=True):  # a dataclass of this size add
     verify a token responds with 503.
     """
     page_bytes: int = 4 * _MIB
-    """Bytes of the HTML of a page that a host loads (`typedmcp.apps`).
+    """Bytes of the HTML of a page that a host loads (`typedmcp_extensions.apps`).
 
     `load_page` raises `ProtocolError`.
     """

@@ -12,9 +12,10 @@ import grimp
 
 from tests.cases import each
 from tests.paths import ROOT
+from tools.dist import SATELLITES
 
 
-@each("package", ["mcpspec_codegen", "typedmcp", "typedmcp_hosts", "typedmcp_otel", "typedmcp_redis"])
+@each("package", ["mcpspec_codegen", "typedmcp", *(satellite.package.name for satellite in SATELLITES)])
 def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
     """Imports inside functions and for type checkers count."""
     graph = grimp.build_graph(package, exclude_type_checking_imports=False, cache_dir=None)

@@ -81,6 +81,7 @@ ROOT_MODULES = {
     "__main__",
     "building",
     "errors",
+    "extensions",
     "frames",
     "limits",
     "nesting",
@@ -89,7 +90,7 @@ ROOT_MODULES = {
     "sync",
     "types",
 }
-MOVED = {"telemetry"}
+MOVED = {"apps", "telemetry"}
 """Modules that say where their names are."""
 
 

@@ -31,9 +31,9 @@ from tests.server.http import asgi_driver
 from tests.server.http.asgi_driver import serving
 from typedmcp import Client, Context, RemoteError, Server, ToolError, auth, connect, text_of
 from typedmcp.app import CallNext
-from typedmcp.apps import AppPage, AppsClient, AppsServer, load_page
 from typedmcp.dialect import structs
 from typedmcp.protocol.tasks import TASKS
+from typedmcp_extensions.apps import AppPage, AppsClient, AppsServer, load_page
 
 _PAGE = ROOT / "docs" / "coming-from.md"
 _HEADS = ["what", "MCPServer", "fastmcp", "here", "verdict", "what differs"]

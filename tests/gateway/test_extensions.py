@@ -20,11 +20,11 @@ from tests.gateway.uvicorn import serving_http
 from tests.helpers import LEGACY, MODERN_REVISION, run
 from tests.spoken import SUPPORTED
 from typedmcp import Context
-from typedmcp.apps import AppPage, AppsClient, AppsServer, load_page, page_uri
 from typedmcp.dialect import structs
 from typedmcp.gateway import NameRules
 from typedmcp.protocol.diagnostics import Diagnostic
 from typedmcp.server.extensions import ExtensionListener
+from typedmcp_extensions.apps import AppPage, AppsClient, AppsServer, load_page, page_uri
 
 REVISION = LEGACY[0]
 UI = "io.modelcontextprotocol/ui"

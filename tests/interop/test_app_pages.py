@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 import typedmcp
-from tests.apps.test_bridge import URI, weather
 from tests.interop import install
 from tests.interop.peers import HERE, node
 from tests.paths import SCHEMA
 from tests.server.scripted import run
-from typedmcp.apps import AppsClient, ContainerDimensions, HostContext, PageAction, PageBridge, load_page
+from tests.typedmcp_extensions.apps.test_bridge import URI, weather
 from typedmcp.dialect import structs
+from typedmcp_extensions.apps import AppsClient, ContainerDimensions, HostContext, PageAction, PageBridge, load_page
 
 pytestmark = pytest.mark.long
 

@@ -9,6 +9,7 @@ _FOLDERS = {
     "codegen/mcpspec_codegen/compat": "generated/compat",
     "codegen/mcpspec_codegen/support": "generated",
     "codegen/mcpspec_codegen": "codegen",
+    "runtime/typedmcp-extensions/typedmcp_extensions": "typedmcp_extensions",
     "runtime/typedmcp-hosts/typedmcp_hosts": "typedmcp_hosts",
     "runtime/typedmcp-otel/typedmcp_otel": "typedmcp_otel",
     "runtime/typedmcp-redis/typedmcp_redis": "typedmcp_redis",
@@ -20,7 +21,6 @@ _FOLDERS = {
 
 _RELATED = {
     "app": ("server", "ported", "examples"),
-    "apps": ("app",),
     "auth": ("client/http", "server/auth"),
     "cli": ("cli/dev", "typed_clients", "replay"),
     "client": ("client/http", "gateway", "test_sync.py", "typedmcp_hosts"),
@@ -40,6 +40,7 @@ _RELATED = {
     "server/tasks": ("client", "gateway", "typedmcp_redis"),
     "transports": ("client", "server", "auth"),
     "typed_clients": ("cli",),
+    "typedmcp_extensions/apps": ("app",),
     "typedmcp_hosts": ("client",),
     "typedmcp_otel": ("gateway",),
     "typedmcp_redis": ("server/http", "gateway"),

@@ -5,7 +5,12 @@ Usage: `python missing_satellite.py PACKAGE`.
 
 import sys
 
-NAMES = {"typedmcp_hosts": "tools_for", "typedmcp_otel": "telemetry", "typedmcp_redis": "RedisStore"}
+NAMES = {
+    "typedmcp_extensions": "apps",
+    "typedmcp_hosts": "tools_for",
+    "typedmcp_otel": "telemetry",
+    "typedmcp_redis": "RedisStore",
+}
 """A name of each satellite."""
 
 package = sys.argv[1]

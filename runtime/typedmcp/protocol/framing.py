@@ -20,7 +20,8 @@ from typedmcp.nesting import MAX_DEPTH, is_too_deep, too_deep
 from typedmcp.protocol.integers import to_integer
 
 __all__ = [
-    "Batch", "Frame", "Framer", "InvalidMessage", "OversizeMessage", "RequestId", "classify", "frame_of", "limit_depth",
+    "Batch", "Frame", "Framer", "InvalidMessage", "OversizeMessage", "RequestId", "classify", "classify_value",
+    "find_request_id", "frame_of", "limit_depth",
 ]  # fmt: skip
 
 RequestId: TypeAlias = int | str

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import typedmcp
-from tests.apps.test_pages_of_hosts import DEFAULT, load, text
 from tests.cases import each
-from typedmcp.apps import host_script, proxy_page
+from tests.typedmcp_extensions.apps.test_pages_of_hosts import DEFAULT, load, text
+from typedmcp_extensions.apps import host_script, proxy_page
 
 HOST = "https://host.example.com"
 
@@ -54,12 +54,12 @@ def test_a_program_without_pages_loads_none_of_it_and_a_server_with_pages_no_cli
     code = """
 import sys, typedmcp
 typedmcp.Server, typedmcp.connect, typedmcp.serve
-assert not [name for name in sys.modules if name.startswith("typedmcp.apps")]
+assert not [name for name in sys.modules if name.startswith("typedmcp_extensions.apps")]
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
     code = """
 import sys
-from typedmcp.apps import AppPage, AppsServer
+from typedmcp_extensions.apps import AppPage, AppsServer
 assert not [name for name in sys.modules if name.startswith("typedmcp.client")]
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
-from typedmcp.apps.metadata import FEATURES_OF_PERMISSIONS, PageCsp, PagePermissions, Permission
+from typedmcp_extensions.apps.metadata import FEATURES_OF_PERMISSIONS, PageCsp, PagePermissions, Permission
 
 __all__ = ["PagePolicy", "granted_features", "is_origin", "make_policy"]
 

@@ -11,10 +11,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
-    from typedmcp.apps.bridge import BridgeOptions, PageAction, PageBridge
-    from typedmcp.apps.host import FRAME_SANDBOX, PROXY_SANDBOX, AppsClient, HostedPage, load_page
-    from typedmcp.apps.messages import ContainerDimensions, HostContext, ModelContextParams, SizeParams
-    from typedmcp.apps.metadata import (
+    from typedmcp_extensions.apps.bridge import BridgeOptions, PageAction, PageBridge
+    from typedmcp_extensions.apps.host import FRAME_SANDBOX, PROXY_SANDBOX, AppsClient, HostedPage, load_page
+    from typedmcp_extensions.apps.messages import ContainerDimensions, HostContext, ModelContextParams, SizeParams
+    from typedmcp_extensions.apps.metadata import (
         APPS,
         PAGE_MIME_TYPE,
         Audience,
@@ -27,8 +27,8 @@ if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
         page_uri,
         supports_pages,
     )
-    from typedmcp.apps.proxy import ProxyPage, host_script, proxy_page
-    from typedmcp.apps.server import AppPage, AppsServer
+    from typedmcp_extensions.apps.proxy import ProxyPage, host_script, proxy_page
+    from typedmcp_extensions.apps.server import AppPage, AppsServer
 
 _MODULES = {
     "bridge": ["BridgeOptions", "PageAction", "PageBridge"],

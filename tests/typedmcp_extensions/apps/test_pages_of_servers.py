@@ -12,8 +12,8 @@ import typedmcp
 from tests.cases import each
 from tests.server.scripted import run
 from tests.spoken import SUPPORTED
-from typedmcp.apps import PAGE_MIME_TYPE, AppPage, AppsClient, AppsServer, is_for_model, page_uri
-from typedmcp.apps.host import load_page
+from typedmcp_extensions.apps import PAGE_MIME_TYPE, AppPage, AppsClient, AppsServer, is_for_model, page_uri
+from typedmcp_extensions.apps.host import load_page
 
 HTML = "<!doctype html><title>Rain</title><p id=rain></p>"
 URI = "ui://weather/rain"

@@ -10,19 +10,16 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from mcpspec.ext.apps import structs
-from mcpspec.support.objects import is_array, is_object
-from mcpspec.support.structs import from_builtins
-from typedmcp import dialect
+from typedmcp import types
+from typedmcp.building import from_builtins, is_array, is_object
 from typedmcp.errors import DecodeError
-from typedmcp.protocol.extensions import DeclaredExtensions, Extension
+from typedmcp.extensions import DeclaredExtensions, Extension
 
 __all__ = [
     "APPS", "FEATURES_OF_PERMISSIONS", "PAGE_MIME_TYPE", "PAGE_SCHEME", "Audience", "PageCsp", "PageMeta",
     "PagePermissions", "Permission", "ToolPage", "is_for_model", "is_for_page",
     "is_page_type", "page_uri", "supports_pages", "tool_page",
 ]  # fmt: skip
-
-D = dialect.structs
 
 APPS: Final = Extension("io.modelcontextprotocol/ui")
 """The extension, as both sides declare it. It has no methods between client and server."""
@@ -79,7 +76,7 @@ def is_page_type(mime_type: str | None) -> bool:
 _NO_PAGE: Final = ToolPage(visibility=[])
 
 
-def tool_page(tool: D.Tool) -> ToolPage:
+def tool_page(tool: types.Tool) -> ToolPage:
     """Return the member `_meta.ui` of a tool. One that is not valid is for nobody, so that it opens nothing."""
     meta = tool.meta or {}
     ui: Any = meta.get("ui")
@@ -101,22 +98,22 @@ def _known(ui: Any) -> Any:
     return {**ui, "visibility": [each for each in visibility if each in known or not isinstance(each, str)]}
 
 
-def page_uri(tool: D.Tool) -> str | None:
+def page_uri(tool: types.Tool) -> str | None:
     """Return the URI of the page of a tool, or None for a tool without a page."""
     uri = tool_page(tool).resource_uri
     return uri if uri is not None and uri.startswith(PAGE_SCHEME) else None
 
 
-def is_for_model(tool: D.Tool) -> bool:
+def is_for_model(tool: types.Tool) -> bool:
     """Return whether a host may give the tool to its model."""
     return _is_for("model", tool)
 
 
-def is_for_page(tool: D.Tool) -> bool:
+def is_for_page(tool: types.Tool) -> bool:
     """Return whether pages of the same server may call the tool."""
     return _is_for("app", tool)
 
 
-def _is_for(audience: Audience, tool: D.Tool) -> bool:
+def _is_for(audience: Audience, tool: types.Tool) -> bool:
     visibility = tool_page(tool).visibility
     return visibility is None or audience in visibility

@@ -12,9 +12,9 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from typedmcp.apps.host import HostedPage
-from typedmcp.apps.policy import is_origin
 from typedmcp.errors import UsageError
+from typedmcp_extensions.apps.host import HostedPage
+from typedmcp_extensions.apps.policy import is_origin
 
 __all__ = ["ProxyPage", "host_script", "proxy_page"]
 
@@ -52,4 +52,4 @@ def host_script() -> str:
 
 @cache
 def _read(name: str) -> str:
-    return (files("typedmcp.apps") / "static" / name).read_text(encoding="utf-8")
+    return (files("typedmcp_extensions.apps") / "static" / name).read_text(encoding="utf-8")

@@ -13,7 +13,8 @@ import pytest
 import typedmcp
 from tests.cases import each
 from tests.server.scripted import run
-from typedmcp.apps import (
+from typedmcp.dialect import structs
+from typedmcp_extensions.apps import (
     AppPage,
     AppsClient,
     AppsServer,
@@ -25,7 +26,6 @@ from typedmcp.apps import (
     SizeParams,
     load_page,
 )
-from typedmcp.dialect import structs
 
 Json = dict[str, Any]
 URI = "ui://weather/rain"

@@ -32,7 +32,7 @@ import sys
 from pathlib import Path
 
 from typedmcp import Server
-from typedmcp.apps import AppPage, AppsServer
+from typedmcp_extensions.apps import AppPage, AppsServer
 
 inner = Server("inner", extensions=[AppsServer()])
 page = AppPage("ui://attack/page", Path(sys.path[0], "page.html"), connect=["ALLOWED"], resources=["ALLOWED"])

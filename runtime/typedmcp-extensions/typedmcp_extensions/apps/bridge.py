@@ -18,13 +18,16 @@ import msgspec
 
 from mcpspec.ext.apps import methods
 from mcpspec.ext.apps import structs as s
-from mcpspec.support.error_text import format_value
-from mcpspec.support.handlers import MaybeAwaitable
-from mcpspec.support.structs import from_builtins, to_builtins
-from typedmcp import dialect
-from typedmcp.apps import messages as m
-from typedmcp.apps.host import HostedPage
-from typedmcp.apps.metadata import is_for_page
+from typedmcp import Diagnostic, DiagnosticKind, types
+from typedmcp.building import (
+    MaybeAwaitable,
+    format_value,
+    from_builtins,
+    is_awaitable,
+    log_failure,
+    to_builtins,
+    visible,
+)
 from typedmcp.errors import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -36,15 +39,14 @@ from typedmcp.errors import (
     to_invalid_params,
 )
 from typedmcp.limits import DEFAULT_LIMITS, Limits
-from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import Batch, Frame, InvalidMessage, RequestId, classify, find_request_id, limit_depth
 from typedmcp.protocol.pending import PendingRequests
-from typedmcp.protocol.text import log_failure, visible
-from typedmcp.transports.concurrency import is_awaitable
+from typedmcp_extensions.apps import messages as m
+from typedmcp_extensions.apps.host import HostedPage
+from typedmcp_extensions.apps.metadata import is_for_page
 
 __all__ = ["REFUSED", "BridgeClient", "BridgeOptions", "Consent", "PageAction", "PageBridge", "SendToPage"]
 
-D = dialect.structs
 T = TypeVar("T")
 
 REFUSED: Final = -32000
@@ -60,15 +62,15 @@ _INITIALIZE: Final = "ui/initialize"
 class BridgeClient(Protocol):
     """The part of a client that a page can use, such as a `Client` of the page's server."""
 
-    def tools(self) -> AsyncIterator[D.Tool]:
+    def tools(self) -> AsyncIterator[types.Tool]:
         """Iterate over all tools."""
         ...
 
-    async def call_tool(self, name: str, arguments: Any = None, /) -> D.CallToolResult:
+    async def call_tool(self, name: str, arguments: Any = None, /) -> types.CallToolResult:
         """Call a tool."""
         ...
 
-    async def read_resource(self, uri: str, /) -> D.ReadResourceResult:
+    async def read_resource(self, uri: str, /) -> types.ReadResourceResult:
         """Read a resource."""
         ...
 
@@ -81,7 +83,7 @@ class PageAction(NamedTuple):
     """`tools/call`, `resources/read`, `ui/open-link`, `ui/message` or `ui/update-model-context`."""
     params: Mapping[str, Any]
     """The parameters as the page sent them. Text in them is the page's: escape it before it is shown."""
-    tool: D.Tool | None = None
+    tool: types.Tool | None = None
     """The tool to call, with its annotations."""
 
 
@@ -95,7 +97,7 @@ SendToPage: TypeAlias = Callable[[bytes], MaybeAwaitable[object]]
 class BridgeOptions(TypedDict, total=False):
     """The options of `PageBridge`. Without a callback the page is told that the host lacks the feature."""
 
-    tool: D.Tool | None
+    tool: types.Tool | None
     """The tool that the page is shown for."""
     context: m.HostContext
     """The surroundings of the page at the beginning."""
@@ -109,9 +111,9 @@ class BridgeOptions(TypedDict, total=False):
     """Shows the page in another way, and returns the way in which it is shown then."""
     on_size: Callable[[m.SizeParams], MaybeAwaitable[object]]
     """Gets the size of the page, which is at most that of its container."""
-    on_log: Callable[[D.LoggingMessageNotificationParams], MaybeAwaitable[object]]
+    on_log: Callable[[types.LoggingMessageNotificationParams], MaybeAwaitable[object]]
     """Gets messages for a log. They hold text of the page."""
-    on_initialized: Callable[[D.Implementation], MaybeAwaitable[object]]
+    on_initialized: Callable[[types.Implementation], MaybeAwaitable[object]]
     """Is called when the page is ready, with its name and version."""
     on_diagnostic: Callable[[Diagnostic], object]
     """Gets what a page did wrong; by default it is logged."""
@@ -156,12 +158,12 @@ class PageBridge:
         self._limits = options.get("limits", DEFAULT_LIMITS)
         self._pending = PendingRequests()
         self._capabilities: s.McpUiAppCapabilities | None = None
-        self._info: D.Implementation | None = None
+        self._info: types.Implementation | None = None
         self._is_initialized = False
         self._is_closing = self._is_closed = False
         self._queue: list[bytes] = []
         self._has_input = self._has_outcome = False
-        self._tools: dict[str, D.Tool] | None = None
+        self._tools: dict[str, types.Tool] | None = None
         self._requests: dict[str, tuple[type[Any], Callable[[Any, Mapping[str, Any]], Awaitable[Any]]]] = {
             _INITIALIZE: (s.McpUiInitializeRequestParams, self._initialize),
             "tools/call": (m.PageCallParams, self._call_tool),
@@ -201,7 +203,7 @@ class PageBridge:
             raise UsageError("the page has got the complete arguments of its tool already")
         await self._notify("ui/notifications/tool-input-partial", {"arguments": dict(arguments)})
 
-    async def send_tool_result(self, result: D.CallToolResult) -> None:
+    async def send_tool_result(self, result: types.CallToolResult) -> None:
         """Send the result of the call. Raises `UsageError` before `send_tool_input`, and for a second outcome."""
         await self._send_outcome("ui/notifications/tool-result", to_builtins(result))
 
@@ -378,7 +380,7 @@ class PageBridge:
         approved = s.McpUiHostCapabilitiesSandbox(csp=self.page.policy.approved, permissions=self.page.permissions)
         result = s.McpUiInitializeResult(
             protocol_version=methods.EXTENSION_VERSION,
-            host_info=D.Implementation(name=options.get("name", "typedmcp"), version=options.get("version", "0")),
+            host_info=types.Implementation(name=options.get("name", "typedmcp"), version=options.get("version", "0")),
             host_capabilities=m.host_capabilities(
                 approved,
                 has_links="open_link" in options,
@@ -397,7 +399,7 @@ class PageBridge:
         await self._require_consent("tools/call", raw, tool)
         return to_builtins(await self._client.call_tool(params.name, params.arguments))
 
-    async def _find_tool(self, name: str) -> D.Tool | None:
+    async def _find_tool(self, name: str) -> types.Tool | None:
         """Return a tool of the page's server. The list is fetched once, until the host says that it has changed."""
         if self._tools is None:
             self._tools = {tool.name: tool async for tool in self._client.tools()}
@@ -444,7 +446,7 @@ class PageBridge:
             raise MethodNotFoundError(method)
         return cast("Callable[..., Any]", function)
 
-    async def _require_consent(self, method: str, params: Mapping[str, Any], tool: D.Tool | None = None) -> None:
+    async def _require_consent(self, method: str, params: Mapping[str, Any], tool: types.Tool | None = None) -> None:
         """Raise the error for an action that the user, or the host, does not agree to."""
         if await _resolve(self._consent(PageAction(self.page, method, params, tool))) is not True:
             raise RemoteError(REFUSED, f"{method} was denied")
@@ -476,7 +478,7 @@ class PageBridge:
         await _resolve(on_size(m.SizeParams(width=width, height=height)))
 
     async def _on_log(self, params: Mapping[str, Any]) -> None:
-        log = from_builtins(params, D.LoggingMessageNotificationParams)
+        log = from_builtins(params, types.LoggingMessageNotificationParams)
         if (on_log := self._options.get("on_log")) is not None:
             await _resolve(on_log(log))
 

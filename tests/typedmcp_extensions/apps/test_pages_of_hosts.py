@@ -10,9 +10,9 @@ import pytest
 import typedmcp
 from tests.cases import each
 from tests.server.scripted import run
-from typedmcp.apps import PAGE_MIME_TYPE, PageCsp, is_for_model, is_for_page, load_page, page_uri
-from typedmcp.apps.policy import make_policy
 from typedmcp.dialect import structs
+from typedmcp_extensions.apps import PAGE_MIME_TYPE, PageCsp, is_for_model, is_for_page, load_page, page_uri
+from typedmcp_extensions.apps.policy import make_policy
 
 URI = "ui://a/page"
 DEFAULT = (

@@ -15,11 +15,13 @@ from weakref import WeakSet
 
 import msgspec
 
-from mcpspec.support.structs import to_builtins
-from typedmcp import dialect
-from typedmcp.app import Server
-from typedmcp.app.options import ToolOptions
-from typedmcp.apps.metadata import (
+import mcpspec
+from typedmcp import Context, Server, types
+from typedmcp.app import ToolOptions
+from typedmcp.building import to_builtins
+from typedmcp.errors import UsageError
+from typedmcp.extensions import AdaptTool, ServerExtension
+from typedmcp_extensions.apps.metadata import (
     APPS,
     FEATURES_OF_PERMISSIONS,
     PAGE_MIME_TYPE,
@@ -33,16 +35,10 @@ from typedmcp.apps.metadata import (
     is_for_model,
     supports_pages,
 )
-from typedmcp.apps.policy import is_origin
-from typedmcp.errors import UsageError
-from typedmcp.protocol.option_checks import check_list
-from typedmcp.revisions.features import structs_of
-from typedmcp.server.context import Context
-from typedmcp.server.extensions import AdaptTool, ServerExtension
+from typedmcp_extensions.apps.policy import is_origin
 
 __all__ = ["AppPage", "AppsServer", "PageContent"]
 
-D = dialect.structs
 F = TypeVar("F", bound=Callable[..., Any])
 
 PageContent: TypeAlias = str | PathLike[str] | Callable[..., Any]
@@ -62,7 +58,7 @@ class AppsServer(ServerExtension):
         self.adapt_tool: AdaptTool | None = _adapt_tool
 
 
-def _adapt_tool(tool: D.Tool, ctx: Context) -> D.Tool | None:
+def _adapt_tool(tool: types.Tool, ctx: Context) -> types.Tool | None:
     """Return a tool as the client of a request gets it, or None if it is not for this client."""
     meta = tool.meta
     if not meta or "ui" not in meta or (supports_pages(ctx.client_capabilities) and _has_tool_meta(ctx.revision)):
@@ -75,7 +71,7 @@ def _adapt_tool(tool: D.Tool, ctx: Context) -> D.Tool | None:
 @cache
 def _has_tool_meta(revision: str) -> bool:
     """Return whether tools have `_meta` on a revision. The oldest ones lack it, so that a host cannot know the page."""
-    kind: type[msgspec.Struct] = structs_of(revision).Tool
+    kind: type[msgspec.Struct] = mcpspec.revision(revision).exact.structs.Tool
     return "_meta" in kind.__struct_encode_fields__
 
 
@@ -141,7 +137,7 @@ class AppPage:
         return f"<AppPage {self.uri}>"
 
     def _check_origins(self, option: str, given: Iterable[str]) -> list[str] | None:
-        check_list(f"{self._what}: {option}", given)
+        _check_list(f"{self._what}: {option}", given)
         origins = [*given]
         for origin in origins:
             if not is_origin(origin):
@@ -150,7 +146,7 @@ class AppPage:
         return origins or None
 
     def _check_permissions(self, given: Iterable[Permission]) -> PagePermissions | None:
-        check_list(f"{self._what}: permissions", given)
+        _check_list(f"{self._what}: permissions", given)
         attributes = {feature: attribute for attribute, feature in FEATURES_OF_PERMISSIONS.items()}
         made: dict[str, Any] = {}
         for feature in given:
@@ -178,18 +174,18 @@ class AppPage:
         if inspect.iscoroutinefunction(function):
 
             @wraps(function)
-            async def read_async(*values: Any, **named: Any) -> D.TextResourceContents:
+            async def read_async(*values: Any, **named: Any) -> types.TextResourceContents:
                 return self._contents(await function(*values, **named))
 
             return read_async
 
         @wraps(function)
-        def read(*values: Any, **named: Any) -> D.TextResourceContents:
+        def read(*values: Any, **named: Any) -> types.TextResourceContents:
             return self._contents(function(*values, **named))
 
         return read
 
-    def _contents(self, html: object) -> D.TextResourceContents:
+    def _contents(self, html: object) -> types.TextResourceContents:
         """Return the contents. Raises `TypeError` for a value that is no HTML."""
         if isinstance(html, Path):
             html = html.read_text(encoding="utf-8")
@@ -197,7 +193,7 @@ class AppPage:
             html = html.decode()
         if not isinstance(html, str):
             raise TypeError(f"{self._what}: expected HTML as text, bytes or a path, got {type(html).__name__}")
-        return D.TextResourceContents(uri=self.uri, mime_type=PAGE_MIME_TYPE, text=html, meta=self._wire_meta)
+        return types.TextResourceContents(uri=self.uri, mime_type=PAGE_MIME_TYPE, text=html, meta=self._wire_meta)
 
     def add_to(self, server: Server) -> None:
         """Add the page to a server as a resource, unless it has it already. `tool` does that, too.
@@ -232,7 +228,7 @@ class AppPage:
 
         Raises `UsageError` for a server that does not offer Apps, and for an audience that is not known.
         """
-        check_list("visible_to", visible_to)
+        _check_list("visible_to", visible_to)
         unknown = [each for each in visible_to if each not in get_args(Audience)]
         if unknown or not visible_to:
             raise UsageError(f"{self._what}: visible_to has 'model', 'app' or both, not {[*visible_to]!r}")
@@ -246,3 +242,9 @@ class AppPage:
             return function
 
         return register
+
+
+def _check_list(name: str, value: object) -> None:
+    """Raise `UsageError` if an option is one string instead of a list of them."""
+    if isinstance(value, str):
+        raise UsageError(f"{name} must be a list, such as [{value!r}], not a string")

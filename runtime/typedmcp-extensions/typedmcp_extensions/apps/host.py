@@ -15,9 +15,12 @@ from hashlib import sha256
 from html import escape
 from typing import Any, Final, Protocol, Unpack, cast
 
-from mcpspec.support.structs import from_builtins, to_builtins
-from typedmcp import dialect
-from typedmcp.apps.metadata import (
+from typedmcp import CallOptions, types
+from typedmcp.building import from_builtins, to_builtins, visible
+from typedmcp.errors import DecodeError, ProtocolError, UsageError
+from typedmcp.extensions import ClientExtension
+from typedmcp.limits import DEFAULT_LIMITS, Limits
+from typedmcp_extensions.apps.metadata import (
     APPS,
     FEATURES_OF_PERMISSIONS,
     PAGE_MIME_TYPE,
@@ -29,16 +32,9 @@ from typedmcp.apps.metadata import (
     is_page_type,
     page_uri,
 )
-from typedmcp.apps.policy import PagePolicy, granted_features, make_policy
-from typedmcp.client.extensions import ClientExtension
-from typedmcp.client.requests.call_options import CallOptions
-from typedmcp.errors import DecodeError, ProtocolError, UsageError
-from typedmcp.limits import DEFAULT_LIMITS, Limits
-from typedmcp.protocol.text import visible
+from typedmcp_extensions.apps.policy import PagePolicy, granted_features, make_policy
 
 __all__ = ["FRAME_SANDBOX", "PROXY_SANDBOX", "AppsClient", "HostedPage", "load_page"]
-
-D = dialect.structs
 
 FRAME_SANDBOX: Final = "allow-scripts"
 """The attribute `sandbox` of the frame with the page: scripts, in an origin of its own that no other page has."""
@@ -60,7 +56,7 @@ class AppsClient(ClientExtension):
 class PageSource(Protocol):
     """The part of a client that pages are loaded with."""
 
-    async def read_resource(self, uri: str, **options: Unpack[CallOptions]) -> D.ReadResourceResult:
+    async def read_resource(self, uri: str, **options: Unpack[CallOptions]) -> types.ReadResourceResult:
         """Read a resource."""
         ...
 
@@ -131,7 +127,7 @@ class HostedPage:
 
 async def load_page(
     client: PageSource,
-    tool: D.Tool | str,
+    tool: types.Tool | str,
     *,
     origins: Collection[str] | None = None,
     permissions: Collection[Permission] = (),
@@ -149,7 +145,7 @@ async def load_page(
     """
     uri = tool if isinstance(tool, str) else page_uri(tool)
     if uri is None:
-        raise UsageError(f"the tool {cast(D.Tool, tool).name!r} has no page")
+        raise UsageError(f"the tool {cast(types.Tool, tool).name!r} has no page")
     if not uri.startswith(PAGE_SCHEME):
         raise UsageError(f"the URI of a page begins with {PAGE_SCHEME}, not {visible(uri, 200)!r}")
     result = await client.read_resource(uri, **options)
@@ -160,7 +156,9 @@ async def load_page(
     return HostedPage(uri, html, meta, make_policy(meta.csp, origins), features)
 
 
-def _find_contents(result: D.ReadResourceResult, uri: str) -> D.TextResourceContents | D.BlobResourceContents:
+def _find_contents(
+    result: types.ReadResourceResult, uri: str
+) -> types.TextResourceContents | types.BlobResourceContents:
     """Return the contents with the page. Raises `ProtocolError` if there is none."""
     fitting = [each for each in result.contents if each.uri == uri] or [*result.contents]
     for each in fitting:
@@ -170,8 +168,8 @@ def _find_contents(result: D.ReadResourceResult, uri: str) -> D.TextResourceCont
     raise _invalid(uri, f"expected {PAGE_MIME_TYPE}, got {kinds}")
 
 
-def _html_of(contents: D.TextResourceContents | D.BlobResourceContents, uri: str, limit: int) -> str:
-    if isinstance(contents, D.TextResourceContents):
+def _html_of(contents: types.TextResourceContents | types.BlobResourceContents, uri: str, limit: int) -> str:
+    if isinstance(contents, types.TextResourceContents):
         size = len(contents.text)
         if size <= limit < 4 * size:
             size = len(contents.text.encode())
@@ -179,7 +177,7 @@ def _html_of(contents: D.TextResourceContents | D.BlobResourceContents, uri: str
         size = len(contents.blob) * 3 // 4 - 2
     if size > limit:
         raise _invalid(uri, f"it has more than {limit} bytes (page_bytes)")
-    if isinstance(contents, D.TextResourceContents):
+    if isinstance(contents, types.TextResourceContents):
         return contents.text
     try:
         return base64.b64decode(contents.blob, validate=True).decode()
@@ -187,7 +185,7 @@ def _html_of(contents: D.TextResourceContents | D.BlobResourceContents, uri: str
         raise _invalid(uri, f"its blob is not base64 of UTF-8: {error}") from None
 
 
-def _meta_of(contents: D.TextResourceContents | D.BlobResourceContents, uri: str) -> PageMeta:
+def _meta_of(contents: types.TextResourceContents | types.BlobResourceContents, uri: str) -> PageMeta:
     ui: Any = (contents.meta or {}).get("ui")
     try:
         return PageMeta() if ui is None else from_builtins(ui, PageMeta)

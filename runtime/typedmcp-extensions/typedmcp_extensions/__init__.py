@@ -1,0 +1,8 @@
+"""The official extensions of the Model Context Protocol, for servers and clients of typedmcp.
+
+`typedmcp_extensions.apps` has tools with pages, `io.modelcontextprotocol/ui`.
+"""
+
+from __future__ import annotations
+
+__all__: list[str] = []

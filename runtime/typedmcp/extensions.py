@@ -1,0 +1,39 @@
+"""Extensions of the protocol: what their authors need on servers, on clients, and on both.
+
+A name is imported when it is first used, so that a server loads nothing of clients. The chapter "Extensions" of
+`docs/building-on-typedmcp.md` describes how an extension uses them.
+https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning#extension-negotiation
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
+    from typedmcp.client.extensions import ClientExtension
+    from typedmcp.protocol.extensions import DeclaredExtensions, Extension
+    from typedmcp.server.extensions import AdaptTool, ServerExtension
+
+_MODULES = {
+    "client.extensions": ["ClientExtension"],
+    "protocol.extensions": ["DeclaredExtensions", "Extension"],
+    "server.extensions": ["AdaptTool", "ServerExtension"],
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = ["AdaptTool", "ClientExtension", "DeclaredExtensions", "Extension", "ServerExtension"]
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used."""
+    module = _MODULE_OF.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"typedmcp.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -11,18 +11,70 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
-    from typedmcp.client.extensions import ClientExtension
+    from typedmcp.client.extensions import ClientExtension, ExtendedCall, ExtensionClient, LegacyCallForm
     from typedmcp.protocol.extensions import DeclaredExtensions, Extension
-    from typedmcp.server.extensions import AdaptTool, ServerExtension
+    from typedmcp.server.config import TaskSupport
+    from typedmcp.server.extension_setup import HandleWithin
+    from typedmcp.server.extensions import (
+        AdaptTool,
+        ExtensionListener,
+        LegacyForm,
+        RunTool,
+        ServerExtension,
+        ToolTask,
+    )
+    from typedmcp.server.runs import (
+        DetachedContext,
+        DetachedRun,
+        SessionHandle,
+        answers_given,
+        detach,
+        encode_result,
+        exact_result,
+        find_answer_fault,
+        restore_call,
+        store_call,
+    )
 
 _MODULES = {
-    "client.extensions": ["ClientExtension"],
+    "client.extensions": ["ClientExtension", "ExtendedCall", "ExtensionClient", "LegacyCallForm"],
     "protocol.extensions": ["DeclaredExtensions", "Extension"],
-    "server.extensions": ["AdaptTool", "ServerExtension"],
-}
+    "server.config": ["TaskSupport"],
+    "server.extension_setup": ["HandleWithin"],
+    "server.extensions": ["AdaptTool", "ExtensionListener", "LegacyForm", "RunTool", "ServerExtension", "ToolTask"],
+    "server.runs": [
+        "DetachedContext", "DetachedRun", "SessionHandle", "answers_given", "detach", "encode_result", "exact_result",
+        "find_answer_fault", "restore_call", "store_call",
+    ],
+}  # fmt: skip
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
-__all__ = ["AdaptTool", "ClientExtension", "DeclaredExtensions", "Extension", "ServerExtension"]
+__all__ = [
+    "AdaptTool",
+    "ClientExtension",
+    "DeclaredExtensions",
+    "DetachedContext",
+    "DetachedRun",
+    "ExtendedCall",
+    "Extension",
+    "ExtensionClient",
+    "ExtensionListener",
+    "HandleWithin",
+    "LegacyCallForm",
+    "LegacyForm",
+    "RunTool",
+    "ServerExtension",
+    "SessionHandle",
+    "TaskSupport",
+    "ToolTask",
+    "answers_given",
+    "detach",
+    "encode_result",
+    "exact_result",
+    "find_answer_fault",
+    "restore_call",
+    "store_call",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:

@@ -24,7 +24,6 @@ from typedmcp.tasks.store import (
     Outcome,
     Question,
     Renewal,
-    StoredCall,
     TakenTask,
     TaskRecord,
     TasksFullError,
@@ -35,7 +34,7 @@ from typedmcp.tasks.store import (
 
 __all__ = [
     "EVENT_STREAM_BYTES", "TASK_BYTES", "MessageCallback", "NewTask", "OnTaskChange", "Outcome", "Question", "Renewal",
-    "Store", "StoreLimits", "StoredCall", "StoredEvent", "StreamNotFoundError", "TakenTask", "TaskLimits", "TaskRecord",
+    "Store", "StoreLimits", "StoredEvent", "StreamNotFoundError", "TakenTask", "TaskLimits", "TaskRecord",
     "TaskStatus", "TaskStore", "TasksFullError", "TooManySessionsError", "TooManySubscriptionsError", "deliver",
     "is_unfinished", "session_size", "subscription_size",
 ]  # fmt: skip

@@ -24,7 +24,6 @@ from typedmcp.stores import (
     Outcome,
     Question,
     Renewal,
-    StoredCall,
     TakenTask,
     TaskLimits,
     TaskRecord,
@@ -98,14 +97,14 @@ class RedisTaskStore:
         flat = [part for item in running.items() for part in item]
         lost, taken = await self._link.run(scripts.RENEW, int(self.limits.takeovers), content, _DIED, *flat)
         tasks = [
-            TakenTask(id.decode(), int(run), client.decode(), _decode(call, type=StoredCall))
+            TakenTask(id.decode(), int(run), client.decode(), call)
             for id, run, client, call in zip(*[iter(taken)] * 4, strict=True)
         ]
         return Renewal([id.decode() for id in lost], tasks)
 
     async def create(self, task: NewTask) -> TaskRecord:
         """Create a task. Raises `TasksFullError`."""
-        call = b"" if task.call is None else _encode(task.call)
+        call = task.call or b""
         answers = [part for key, value in task.answers.items() for part in (key, _encode(value))]
         created = await self._run_within_limits(
             scripts.CREATE, task.id, _encode(task.owner), task.client, TASK_BYTES + task.size + len(call), call, "",

@@ -51,6 +51,7 @@ D = dialect.structs
 P = TypeVar("P")
 R = TypeVar("R")
 T = TypeVar("T")
+ExtensionT = TypeVar("ExtensionT", bound="ClientExtension")
 
 
 def connect(target: Target, **options: Unpack[ConnectOptions]) -> Client:
@@ -227,6 +228,18 @@ class Client:
         """
         session = self._connection.session
         return session is not None and not session.has_ended and not self._connection.is_closed
+
+    def extension(self, kind: type[ExtensionT]) -> ExtensionT:
+        """Return the extension of a class, as it is bound to this client: what its `bind` has returned.
+
+        Raises `UsageError` if no extension of the client has this class.
+        """
+        found = next((each for each in self._callbacks.extensions if isinstance(each, kind)), None)
+        if found is None:
+            known = ", ".join(type(each).__name__ for each in self._callbacks.extensions) or "none"
+            remedy = "pass one that becomes it, connect(…, extensions=[…])"
+            raise UsageError(f"the client has no extension {kind.__name__}; it has {known}; {remedy}")
+        return found
 
     @property
     def tasks(self) -> TaskCalls:

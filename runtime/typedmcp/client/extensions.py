@@ -6,20 +6,18 @@ https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning#extens
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar, Unpack
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, Unpack
 
 import msgspec
 
 from mcpspec.support.methods import Method
+from typedmcp.client.requests.call_options import CallOptions
+from typedmcp.client.results.server_description import ServerDescription
+from typedmcp.client.session.subscriptions import Subscription
 from typedmcp.errors import UsageError
+from typedmcp.limits import Limits
+from typedmcp.protocol.diagnostics import Diagnostic
 from typedmcp.protocol.extensions import Extension, check_distinct, check_settings
-
-if TYPE_CHECKING:
-    from typedmcp.client.requests.call_options import CallOptions
-    from typedmcp.client.results.server_description import ServerDescription
-    from typedmcp.client.session.subscriptions import Subscription
-    from typedmcp.limits import Limits
-    from typedmcp.protocol.diagnostics import Diagnostic
 
 __all__ = [
     "ClientExtension", "Complete", "ExtendedCall", "ExtensionClient", "LegacyCallForm", "OnNotification",

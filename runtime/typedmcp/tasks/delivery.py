@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Protocol, cast
-from weakref import ref
+from typing import Any
 
 import msgspec
 
@@ -17,10 +16,10 @@ from typedmcp.errors import (
     RemoteError,
     RequestTimeoutError,
 )
-from typedmcp.protocol.codec import Notification
 from typedmcp.protocol.meta import RELATED_TASK
 from typedmcp.revisions.features import structs_of
 from typedmcp.server.context import Context
+from typedmcp.server.runs import SessionHandle
 from typedmcp.tasks.engine import TaskEngine
 from typedmcp.tasks.store import TaskRecord, is_unfinished
 from typedmcp.tasks.wire import legacy_members, rejected_answer
@@ -114,21 +113,12 @@ class QuestionDelivery:
         await self._engine.store.answer(self._id, {key: answer}, len(msgspec.json.encode(answer)))
 
 
-class _Session(Protocol):
-    """The part of a dispatcher that status notifications use."""
-
-    is_closed: bool
-
-    def is_congested(self, ctx: Context | None) -> bool: ...
-    def send(self, ctx: Context | None, message: msgspec.Struct) -> bool: ...
-
-
 class StatusReports:
     """Notifies the session that uses a task of its status, where the session can be reached."""
 
     def __init__(self, engine: TaskEngine, record: TaskRecord, ctx: Context) -> None:
         self._engine, self._id, self._status = engine, record.id, record.status
-        self._revision, self._session = ctx.revision, ref(ctx.connection)
+        self._session = SessionHandle(ctx)
 
     @staticmethod
     def follow(engine: TaskEngine, record: TaskRecord, ctx: Context) -> None:
@@ -138,17 +128,16 @@ class StatusReports:
 
     def rebind(self, ctx: Context) -> None:
         """Report to the session of this request from now on."""
-        self._revision, self._session = ctx.revision, ref(ctx.connection)
+        self._session = SessionHandle(ctx)
 
     def on_task(self, record: TaskRecord | None) -> None:
         """Report a new status. A session that does not read gets none: clients must not rely on it."""
-        session = cast("_Session | None", self._session())
-        if record is not None and record.status != self._status and session is not None and not session.is_closed:
+        session = self._session
+        if record is not None and record.status != self._status and session.is_open:
             self._status = record.status
-            if not session.is_congested(None):
-                members = legacy_members(record, self._engine.poll_ms)
-                params = structs_of(self._revision).TaskStatusNotificationParams(**members)
-                session.send(None, Notification("2.0", "notifications/tasks/status", params))
+            members = legacy_members(record, self._engine.poll_ms)
+            params = structs_of(session.revision).TaskStatusNotificationParams(**members)
+            session.notify("notifications/tasks/status", params)
         if record is None or not is_unfinished(record.status):
             self._engine.end_listening(self._id, self)
             self._engine.reports.pop(self._id, None)

@@ -6,21 +6,15 @@ import asyncio
 import logging
 import secrets
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Protocol
 
-import msgspec
-
-from mcpspec.support.structs import to_builtins
 from typedmcp.errors import INTERNAL_ERROR, RemoteError
-from typedmcp.protocol.codec import codec_for
 from typedmcp.protocol.text import log_failure
 from typedmcp.server.config import ServerConfig
 from typedmcp.server.context import Context
-from typedmcp.server.metadata import RequestMetadata
-from typedmcp.server.principal import Principal
-from typedmcp.tasks.runs import RunCaller, TaskBackend, TaskContext, TaskRun, key_of
-from typedmcp.tasks.store import NewTask, Outcome, StoredCall, TakenTask, TaskRecord, TasksFullError, TaskStore
-from typedmcp.transports.concurrency import ThreadLimiter
+from typedmcp.server.runs import answers_given, detach, restore_call, store_call
+from typedmcp.tasks.runs import RunCaller, TaskRun
+from typedmcp.tasks.store import NewTask, Outcome, TakenTask, TaskRecord, TasksFullError, TaskStore
 
 __all__ = ["TaskDelivery", "TaskEngine", "TaskListener", "TaskReports", "new_task_id"]
 
@@ -65,7 +59,6 @@ class TaskEngine:
     def __init__(self, config: ServerConfig, store: TaskStore, poll_ms: int) -> None:
         self.config: ServerConfig = config
         self.store: TaskStore = store
-        self.threads: ThreadLimiter = ThreadLimiter(config.limits.threads, max(1, config.limits.threads * 3 // 4))
         self.poll_ms: int = poll_ms
         self.runs: dict[str, TaskRun] = {}
         """The runs of this worker, by task."""
@@ -133,14 +126,11 @@ class TaskEngine:
                 run.stop("the request was cancelled before the client knew of the task")
 
     async def _start(self, ctx: Context, call: RunCaller, owner: str | None, *, may_repeat: bool) -> TaskRecord:
-        client, principal, id = ctx.client_key, ctx.principal, new_task_id()
+        client, id = ctx.client_key, new_task_id()
         run = TaskRun(self, id, 1, client if isinstance(client, str) else "", may_repeat=may_repeat)
         new = NewTask(
-            id=id, owner=owner, client=run.client,
-            call=_stored_call(ctx, principal) if may_repeat else None, size=len(ctx.raw),
-            answers={} if ctx.attempt is None else {
-                key_of(key, answer.digest): answer.value for key, answer in ctx.attempt.answers.items()
-            },
+            id=id, owner=owner, client=run.client, call=store_call(ctx) if may_repeat else None, size=len(ctx.raw),
+            answers=answers_given(ctx),
         )  # fmt: skip
         self.runs[id] = run
         try:
@@ -150,8 +140,7 @@ class TaskEngine:
             if isinstance(error, TasksFullError):
                 raise RemoteError(INTERNAL_ERROR, f"no further task: {error}; try again later") from None
             raise
-        backend = TaskBackend(run, self, principal, ctx.headers, is_local=_is_local(ctx))
-        run.begin(_task_context(ctx, backend, id), call)
+        run.begin(detach(ctx, run), call)
         return record
 
     def run_ended(self, run: TaskRun) -> None:
@@ -241,7 +230,7 @@ class TaskEngine:
             previous.lose()
         run = self.runs[task.id] = TaskRun(self, task.id, task.run, task.client, may_repeat=True)
         try:
-            ctx = self._restored_context(run, task.call)
+            ctx = restore_call(self.config, task.call, run)
         except Exception as error:
             log_failure(logging.ERROR, "task: a call of another worker could not be restored", error)
             run.fail("another version of the server has stored the task")
@@ -249,39 +238,3 @@ class TaskEngine:
         call_tool = self.config.call_tool
         assert call_tool is not None
         run.begin(ctx, lambda ctx: call_tool(ctx.params, ctx))
-
-    def _restored_context(self, run: TaskRun, call: StoredCall) -> TaskContext:
-        config, own = self.config, self.config.extension_methods
-        table: Any = config.methods  # a module, which mypy does not know to be hashable
-        codec = codec_for(call.revision, config.codec, table, own[call.revision] if own else ())
-        message = codec.decode(call.raw)
-        method_codec = codec.by_message_type[message.__class__]
-        metadata = RequestMetadata(call.revision, call.meta)
-        principal = None if call.principal is None else msgspec.convert(call.principal, Principal)
-        backend = TaskBackend(run, self, principal, {}, is_local=call.is_local)
-        meta: dict[str, Any] = {**call.meta, "progressToken": run.id}
-        return TaskContext(
-            backend, method_codec, message.id, metadata, meta, call.raw,
-            params=method_codec.upgrade(message.params, meta),
-        )  # fmt: skip
-
-
-def _task_context(ctx: Context, backend: TaskBackend, id: str) -> TaskContext:
-    """Return the context of a run that a request has begun."""
-    meta: dict[str, Any] = {**(ctx.meta or {}), "progressToken": id}
-    return TaskContext(
-        backend, ctx.method_codec, ctx.id, ctx.metadata, meta, ctx.raw, params=ctx.params, owner=ctx.owner,
-        attempt=ctx.attempt,
-    )  # fmt: skip
-
-
-def _stored_call(ctx: Context, principal: Principal | None) -> StoredCall:
-    kept = None if principal is None else to_builtins(msgspec.structs.replace(principal, claims={}))
-    return StoredCall(
-        raw=ctx.raw, revision=ctx.revision, meta=ctx.metadata.members, principal=kept, is_local=_is_local(ctx)
-    )
-
-
-def _is_local(ctx: Context) -> bool:
-    """Return whether a client without a token has all scopes."""
-    return ctx.principal is None and ctx.has_scopes("any")

@@ -16,18 +16,18 @@ from typedmcp.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, InvalidParamsError
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.option_checks import check_seconds
 from typedmcp.protocol.tasks import TASKS
-from typedmcp.server.attempts import AskedQuestion
 from typedmcp.server.config import ServerConfig, TaskSupport
 from typedmcp.server.context import Context
 from typedmcp.server.extension_filters import ExtensionListener
 from typedmcp.server.extension_setup import LegacyForm, ToolTask
 from typedmcp.server.extensions import RunTool, ServerExtension
+from typedmcp.server.runs import DetachedContext, find_answer_fault
 from typedmcp.tasks.access import TaskAccess, owner_of, unreachable
 from typedmcp.tasks.engine import TaskEngine
 from typedmcp.tasks.legacy import LegacyTasks
 from typedmcp.tasks.limits import TaskLimits
 from typedmcp.tasks.memory import MemoryTaskStore
-from typedmcp.tasks.runs import RunCaller, TaskContext
+from typedmcp.tasks.runs import RunCaller
 from typedmcp.tasks.store import TaskRecord, TasksFullError, TaskStore
 from typedmcp.tasks.wire import created_result, status_notification, task_result
 from typedmcp.transports.concurrency import is_awaitable
@@ -99,7 +99,7 @@ class ServerTasks(ServerExtension):
         the function runs within the request, or, if `required`, `MissingCapabilityError` is raised. With `retry`
         another worker calls the handler's method again if this one dies.
         """
-        if isinstance(ctx, TaskContext):  # called by a worker that has taken the task over
+        if isinstance(ctx, DetachedContext):  # called by a worker that has taken the task over
             return await _awaited(call(ctx))
         if self._legacy.wants_task(ctx):
             return await self._legacy.begin(ctx, call, may_repeat=retry)
@@ -189,9 +189,7 @@ class _Notifier:
 
 def _check_answer(key: str, question: Any, answer: Any) -> None:
     """Raise `InvalidParamsError` for an answer that does not fit its question."""
-    params: dict[str, Any] = question.get("params") or {}
-    asked = AskedQuestion("", question["method"], params.get("requestedSchema"))
-    if (fault := asked.find_fault(answer)) is not None:
+    if (fault := find_answer_fault(question, answer)) is not None:
         path = f"params.inputResponses[{key!r}]"
         raise InvalidParamsError(f"{path}: {fault}", {"path": path})
 

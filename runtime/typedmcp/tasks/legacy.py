@@ -14,17 +14,15 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET
 
-from mcpspec.support.converters import DroppedFields
-from mcpspec.support.structs import from_builtins, to_builtins
+from mcpspec.support.structs import to_builtins
 from typedmcp import dialect
 from typedmcp.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, InvalidParamsError, RemoteError
-from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.meta import RELATED_TASK, SERVER_INFO
-from typedmcp.revisions.conversions import downgrade
 from typedmcp.revisions.features import FEATURES, structs_of
 from typedmcp.server.config import ServerConfig, TaskSupport
 from typedmcp.server.context import Context
 from typedmcp.server.extension_setup import HandleWithin
+from typedmcp.server.runs import exact_result
 from typedmcp.tasks.access import TaskAccess, owner_of, unreachable
 from typedmcp.tasks.delivery import QuestionDelivery, StatusReports
 from typedmcp.tasks.runs import RunCaller
@@ -114,12 +112,7 @@ class LegacyTasks:
 
     def _with_support(self, listed: Any, ctx: Context, config: ServerConfig) -> Any:
         """Return a list of tools in the types of the revision, which have `execution`."""
-        exact = structs_of(ctx.revision)
-        dropped: DroppedFields = []
-        made: Any = ctx.method_codec.downgrade(listed, dropped)
-        if not isinstance(made, exact.ListToolsResult):  # of a handler on Pydantic
-            made = from_builtins(to_builtins(made), exact.ListToolsResult)
-        _report_dropped(ctx, dropped)
+        exact, made = structs_of(ctx.revision), exact_result(ctx, listed)
         for tool in made.tools:
             tool.execution = exact.ToolExecution(task_support=self.support_of(tool.name, config))
         return made
@@ -216,19 +209,10 @@ def _payload(record: TaskRecord, ctx: Context) -> dict[str, Any]:
         raise RemoteError.from_wire(record.content)
     if record.status == "cancelled":
         raise RemoteError(INTERNAL_ERROR, "the task was cancelled, and has no result")
-    dropped: DroppedFields = []
     result = D.from_builtins(record.content, D.CallToolResult)
-    exact = downgrade(result, ctx.revision, dropped)
-    _report_dropped(ctx, dropped)
-    plain: dict[str, Any] = to_builtins(exact)
+    plain: dict[str, Any] = to_builtins(exact_result(ctx, result, "tools/call"))
     meta = {name: value for name, value in plain.get("_meta", {}).items() if name != SERVER_INFO}
     return {**plain, "_meta": {**meta, RELATED_TASK: {"taskId": record.id}}}
-
-
-def _report_dropped(ctx: Context, dropped: DroppedFields) -> None:
-    if dropped:
-        text = f"{', '.join(dropped)}: not in {ctx.revision}"
-        ctx.config.report(Diagnostic(DiagnosticKind.DROPPED, text, ctx.method, ctx.id, [*dropped]))
 
 
 class _ToolCallParams(msgspec.Struct):

@@ -4,33 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from threading import get_ident
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import msgspec
 
 from mcpspec.support.handlers import MaybeAwaitable
-from mcpspec.support.structs import to_builtins
-from typedmcp import dialect
 from typedmcp.errors import InputUnavailableError, RemoteError, UsageError
-from typedmcp.protocol.budgets import ClientKey
-from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.text import log_failure
-from typedmcp.server.attempts import AskedQuestion
-from typedmcp.server.config import ServerConfig
 from typedmcp.server.context import Context
-from typedmcp.server.input_requests import check_requests, is_input_required
-from typedmcp.server.principal import Principal
+from typedmcp.server.runs import DetachedContext, encode_result
 from typedmcp.tasks.store import Outcome, Question, TasksFullError, TaskStore
-from typedmcp.tasks.wire import encoded_result, ended, failure, rejection_of, text_of_progress
-from typedmcp.transports.concurrency import ThreadLimiter, is_awaitable
+from typedmcp.tasks.wire import ended, failure, rejection_of, text_of_progress
+from typedmcp.transports.concurrency import is_awaitable
 
-__all__ = ["RunCaller", "RunEngine", "TaskBackend", "TaskContext", "TaskRun", "key_of"]
-
-D = dialect.structs
-T = TypeVar("T")
+__all__ = ["RunCaller", "RunEngine", "TaskRun"]
 
 _PROGRESS_PAUSE = 0.2
 """Seconds between two texts about the progress of a task that are stored."""
@@ -41,85 +30,12 @@ RunCaller = Callable[[Context], MaybeAwaitable[Any]]
 """Calls the function of a task with a context, and returns the result of the request."""
 
 
-class TaskContext(Context):
-    """The context of a run. Progress becomes the text of the task, and input requests are those of the task."""
-
-
 class RunEngine(Protocol):
     """The part of the engine that runs use."""
 
-    config: ServerConfig
     store: TaskStore
-    threads: ThreadLimiter
 
     def run_ended(self, run: TaskRun) -> None: ...
-
-
-def key_of(key: str, digest: str) -> str:
-    """Return the key of a question within a task: another question under the same key has another one."""
-    return f"{key}:{digest[:12]}"
-
-
-class TaskBackend:
-    """The backend of the context of a run: a `ContextBackend` that stores what a dispatcher sends."""
-
-    def __init__(
-        self,
-        run: TaskRun,
-        engine: RunEngine,
-        principal: Principal | None,
-        headers: Mapping[str, str],
-        *,
-        is_local: bool,
-    ) -> None:
-        self._run = run
-        self._engine = engine
-        self.config: ServerConfig = engine.config
-        self.principal: Principal | None = principal
-        self.request_headers: Mapping[str, str] = headers
-        self.is_local: bool = is_local
-        self.session_id: str | None = None
-        self.thread_id: int = get_ident()
-        self._loop = asyncio.get_running_loop()
-
-    def client_of(self, ctx: Context) -> ClientKey:  # noqa: ARG002
-        """Return the client that limits count for."""
-        return self._run.client
-
-    def is_congested(self, ctx: Context | None) -> bool:  # noqa: ARG002
-        """Return False: nothing is sent to the client."""
-        return False
-
-    async def drain(self, ctx: Context | None) -> None:
-        """Do nothing."""
-
-    def notify(self, ctx: Context | None, method: str, params: msgspec.Struct) -> None:  # noqa: ARG002
-        """Keep progress as the text of the task. The extension has no other notifications within tasks."""
-        if method == "notifications/progress":
-            self._run.set_message(text_of_progress(params))
-        else:
-            text = f"{method} is not sent: a task has no such notifications"
-            self.report(Diagnostic(DiagnosticKind.DROPPED, text, method))
-
-    def report(self, diagnostic: Diagnostic) -> None:
-        """Pass a diagnostic to `on_diagnostic`."""
-        self.config.report(diagnostic)
-
-    def ask(self, ctx: Context, requests: Mapping[str, Any]) -> Coroutine[Any, Any, dict[str, Any]]:
-        """Ask the client, which finds the questions in the task."""
-        return self._run.ask(check_requests(self, ctx, requests))
-
-    def call_in_loop(self, ctx: Context, send: Callable[[], None]) -> None:  # noqa: ARG002
-        """Call a function in the event loop, and wait for it in the calling thread."""
-
-        async def call() -> None:
-            send()
-
-        asyncio.run_coroutine_threadsafe(call(), self._loop).result()
-
-    async def run_in_thread(self, ctx: Context, function: Callable[..., T], *args: Any) -> T:  # noqa: ARG002
-        """Run a function that blocks in one of the threads of tasks."""
-        return await self._engine.threads.run(self._run.client, function, *args)
 
 
 class TaskRun:
@@ -133,7 +49,7 @@ class TaskRun:
         self._engine = engine
         self._store = engine.store
         self._task: asyncio.Task[None] | None = None
-        self._ctx: TaskContext | None = None
+        self._ctx: DetachedContext | None = None
         self._woken = asyncio.Event()
         self._message: str | None = None
         self._writing: asyncio.Task[None] | None = None
@@ -153,7 +69,7 @@ class TaskRun:
         """The task of the function, which ends with the run. None before it begins."""
         return self._task
 
-    def begin(self, ctx: TaskContext, call: RunCaller) -> None:
+    def begin(self, ctx: DetachedContext, call: RunCaller) -> None:
         """Begin to run the function."""
         self._ctx = ctx
         self._task = asyncio.get_running_loop().create_task(self._run(ctx, call))
@@ -184,7 +100,7 @@ class TaskRun:
 
     # The function
 
-    async def _run(self, ctx: TaskContext, call: RunCaller) -> None:
+    async def _run(self, ctx: DetachedContext, call: RunCaller) -> None:
         try:
             outcome, size = await self._outcome(ctx, call)
         except BaseException as error:
@@ -203,7 +119,7 @@ class TaskRun:
         finally:
             self._engine.run_ended(self)
 
-    async def _outcome(self, ctx: TaskContext, call: RunCaller) -> tuple[Outcome, int]:
+    async def _outcome(self, ctx: DetachedContext, call: RunCaller) -> tuple[Outcome, int]:
         """Run the function, and return how the task ends, with the bytes of the result."""
         seconds = self._store.limits.ttl
         late = asyncio.get_running_loop().call_later(
@@ -212,19 +128,18 @@ class TaskRun:
         try:
             made = call(ctx)
             result = await made if is_awaitable(made) else made
-            if is_input_required(result):
-                raise UsageError("a task cannot return InputRequiredResult; ask with ctx.elicit, ctx.sample or ctx.ask")
-            content, size = encoded_result(ctx, result)
+            line = encode_result(ctx, result)
         except asyncio.CancelledError:
             return ended(self._reason or "the run was cancelled"), 0
         finally:
             late.cancel()
-        if size > self._store.limits.result_bytes:
-            limit = self._store.limits.result_bytes
+        size, limit = len(line), self._store.limits.result_bytes
+        if size > limit:
             return ended(f"the result has {size} bytes; the limit is {limit} (result_bytes)"), 0
+        content = msgspec.json.decode(line)
         return Outcome("completed", content, is_error=content.get("isError") is True), size
 
-    def _failure(self, ctx: TaskContext, error: BaseException) -> Outcome:
+    def _failure(self, ctx: DetachedContext, error: BaseException) -> Outcome:
         """Return the end of a task whose function has raised, and report what clients do not see."""
         if not isinstance(error, RemoteError):
             ctx.report(f"a task of {ctx.method} failed", error)
@@ -246,11 +161,14 @@ class TaskRun:
 
     # Progress
 
-    def set_message(self, message: str) -> None:
-        """Store a text about the progress soon; of several the last."""
-        self._message = message
+    def notify(self, method: str, params: Any) -> bool:
+        """Store progress as the text of the task soon; of several texts the last. Tasks have no other notifications."""
+        if method != "notifications/progress":
+            return False
+        self._message = text_of_progress(params)
         if self._writing is None or self._writing.done():
             self._writing = asyncio.get_running_loop().create_task(self._write_message())
+        return True
 
     async def _write_message(self) -> None:
         while (message := self._message) is not None:
@@ -263,22 +181,18 @@ class TaskRun:
 
     # Input
 
-    async def ask(self, requests: Mapping[str, Any]) -> dict[str, Any]:
+    async def ask(self, questions: Mapping[str, Any]) -> Mapping[str, Any]:
         """Add questions to the task, and wait for the answers of the client."""
-        keys: dict[str, str] = {}
-        questions: list[Question] = []
-        for key, request in requests.items():
-            keys[key] = key_of(key, AskedQuestion.from_request(request).digest)
-            questions.append(Question(keys[key], to_builtins(request)))
-        size = sum(len(msgspec.json.encode(each)) for each in questions)
+        added = [Question(key, request) for key, request in questions.items()]
+        size = sum(len(msgspec.json.encode(each)) for each in added)
         limit = self._store.limits.result_bytes
         if size > limit:
             raise UsageError(f"the input requests have {size} bytes; the limit is {limit} (result_bytes)")
         try:
-            is_current = await self._store.ask(self.id, self.number, questions, size)
+            is_current = await self._store.ask(self.id, self.number, added, size)
         except TasksFullError as error:
             raise InputUnavailableError(f"the client cannot be asked: {error}") from error
-        answers = await self._wait_for_answers([*keys.values()]) if is_current else None
+        answers = await self._wait_for_answers([*questions]) if is_current else None
         if answers is None:
             self.lose()
             await asyncio.sleep(0)  # the cancellation arrives here
@@ -286,10 +200,7 @@ class TaskRun:
         for answer in answers.values():
             if (rejection := rejection_of(answer)) is not None:
                 raise rejection
-        return {
-            key: D.from_builtins(answers[keys[key]], dialect.methods.INPUT_REQUESTS[request.method].result)
-            for key, request in requests.items()
-        }
+        return answers
 
     async def _wait_for_answers(self, keys: list[str]) -> dict[str, Any] | None:
         """Return the answers to all questions, once there are; None if the run is over."""

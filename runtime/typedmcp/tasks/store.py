@@ -14,7 +14,7 @@ import msgspec
 from typedmcp.tasks.limits import TaskLimits
 
 __all__ = [
-    "NewTask", "OnTaskChange", "Outcome", "Question", "Renewal", "StoredCall", "TakenTask", "TaskRecord", "TaskStatus",
+    "NewTask", "OnTaskChange", "Outcome", "Question", "Renewal", "TakenTask", "TaskRecord", "TaskStatus",
     "TaskStore", "TasksFullError", "is_unfinished",
 ]  # fmt: skip
 
@@ -23,21 +23,6 @@ TaskStatus: TypeAlias = Literal["working", "input_required", "completed", "faile
 
 class TasksFullError(Exception):
     """The store holds as many tasks, or as many of their bytes, as its limits allow."""
-
-
-class StoredCall(msgspec.Struct, kw_only=True):
-    """The call that a task runs, as far as another worker needs it to run the task again."""
-
-    raw: bytes
-    """The request as the client sent it, in JSON."""
-    revision: str
-    """The protocol revision of the request."""
-    meta: dict[str, Any]
-    """The `_meta` of the client."""
-    principal: dict[str, Any] | None = None
-    """The principal of the request, without the claims of its token."""
-    is_local: bool = False
-    """True if a client without a token has all scopes."""
 
 
 class Question(msgspec.Struct):
@@ -69,8 +54,8 @@ class NewTask(msgspec.Struct, kw_only=True):
     """The principal or session that may use the task. None if the id is enough."""
     client: str
     """The client that limits count for; empty if it is unknown."""
-    call: StoredCall | None
-    """The call, if the task may be run again."""
+    call: bytes | None
+    """The request, as another worker needs it to run the task again; None for a task that may not be run again."""
     answers: dict[str, Any]
     """The answers that the client gave before the task began, by key."""
     size: int
@@ -102,7 +87,7 @@ class TakenTask(NamedTuple):
     run: int
     """The number of the run that begins."""
     client: str
-    call: StoredCall
+    call: bytes
 
 
 class Renewal(NamedTuple):

@@ -8,19 +8,16 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, Final
 
-import msgspec
-
 from mcpspec.ext.tasks import structs
 from mcpspec.support.objects import is_object
 from mcpspec.support.structs import to_builtins
 from typedmcp.errors import INTERNAL_ERROR, RemoteError
-from typedmcp.protocol.codec import codec_for, encode_message
 from typedmcp.revisions.features import DIALECT
 from typedmcp.server.context import Context
 from typedmcp.tasks.store import Outcome, TaskRecord
 
 __all__ = [
-    "created_result", "encoded_result", "ended", "failure", "legacy_members", "rejected_answer", "rejection_of",
+    "created_result", "ended", "failure", "legacy_members", "rejected_answer", "rejection_of",
     "shorten", "status_notification", "task_result", "text_of_progress",
 ]  # fmt: skip
 
@@ -104,19 +101,6 @@ def text_of_progress(params: Any) -> str:
 def shorten(text: str) -> str:
     """Return a text that is not too long for the description of a state."""
     return text if len(text) <= _MESSAGE_CHARS else f"{text[: _MESSAGE_CHARS - 1]}…"
-
-
-def encoded_result(ctx: Context, result: Any) -> tuple[Any, int]:
-    """Return the result of a request as a modern client would have got it, in plain JSON, and its size in bytes.
-
-    Raises `UsageError` for a value that is no result of the method.
-    """
-    config, method_codec = ctx.config, ctx.method_codec
-    if not ctx.is_modern:
-        table: Any = config.methods  # a module, which mypy does not know to be hashable
-        method_codec = codec_for(DIALECT, config.codec, table).methods[ctx.method]
-    line = encode_message(config.with_server_info(method_codec.downgrade(result, [])))
-    return msgspec.json.decode(line), len(line)
 
 
 def failure(error: BaseException, ctx: Context) -> Outcome:

@@ -13,12 +13,12 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from typedmcp.stores import NewTask, Outcome, Question, StoredCall, TaskLimits, TasksFullError, TaskStore
+from typedmcp.stores import NewTask, Outcome, Question, TaskLimits, TasksFullError, TaskStore
 
 __all__ = ["CALL", "DONE", "Make", "TaskStoreSuite", "new", "opened", "run"]
 
 DONE = Outcome("completed", {"content": []})
-CALL = StoredCall(raw=b"{}", revision="2026-07-28", meta={})
+CALL = b"{}"
 
 
 class OpenStore:

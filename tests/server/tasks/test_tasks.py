@@ -360,7 +360,7 @@ def test_a_log_message_of_a_task_is_reported_and_not_sent() -> None:
             await until(client, result["taskId"], *FINAL)
             assert client.unread() == []
             (report,) = client.of_kind(DiagnosticKind.DROPPED)
-            assert report.text == "notifications/message is not sent: a task has no such notifications"
+            assert report.text == "notifications/message is not sent: the call has outlived its request"
 
     run(main)
 
@@ -737,6 +737,6 @@ def test_a_task_cannot_return_a_request_for_input() -> None:
             task = await until(client, await started(client, "any"), *FINAL)
             assert task["status"] == "failed"
             (report,) = client.of_kind(DiagnosticKind.INTERNAL_ERROR)
-            assert "a task cannot return InputRequiredResult" in str(report.error)
+            assert "a call that goes on after its request cannot return InputRequiredResult" in str(report.error)
 
     run(main)

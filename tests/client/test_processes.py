@@ -22,7 +22,7 @@ from tests.server.scripted import run
 from typedmcp.client import ChangeEvent, connect
 from typedmcp.client.connection.targets import resolve_target
 from typedmcp.dialect import structs
-from typedmcp.transports import portable_process
+from typedmcp.transports import process
 from typedmcp.transports.process_parameters import StdioServerParameters
 
 SERVERS = ROOT / "tests" / "servers"
@@ -331,7 +331,7 @@ PORTABLE = [sys.executable, str(SERVERS / "portable_server.py")]
 
 @pytest.fixture
 def _without_process_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(portable_process, "HAS_PROCESS_GROUPS", False)
+    monkeypatch.setattr(process, "HAS_PROCESS_GROUPS", False)
 
 
 @pytest.mark.usefixtures("_without_process_groups")

@@ -16,22 +16,20 @@ import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import pytest
 
 from tests.cases import each
 from tests.paths import ROOT
 from typedmcp import ConnectionLostError, UsageError
-from typedmcp.transports import portable_process
-from typedmcp.transports.portable_process import PortableProcessTransport, start_process
+from typedmcp.transports import process
 from typedmcp.transports.process import ProcessTransport
 from typedmcp.transports.process_parameters import SAFE_ENVIRONMENT, StdioServerParameters
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="the tests read /proc")
 
 T = TypeVar("T")
-Child: TypeAlias = ProcessTransport | PortableProcessTransport
 
 SERVERS = ROOT / "tests" / "servers"
 ACTOR = str(SERVERS / "child_actor.py")
@@ -60,7 +58,7 @@ def on(loop: str, has_process_groups: bool = True) -> Run:
             return await asyncio.wait_for(main, TIMEOUT)
 
         with pytest.MonkeyPatch.context() as patch, asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
-            patch.setattr(portable_process, "HAS_PROCESS_GROUPS", has_process_groups)
+            patch.setattr(process, "HAS_PROCESS_GROUPS", has_process_groups)
             return runner.run(timed())
 
     return run
@@ -134,15 +132,15 @@ def actor(*arguments: str, **options: Any) -> StdioServerParameters:
 
 
 @asynccontextmanager
-async def child(*arguments: str, **options: Any) -> AsyncGenerator[Child]:
-    transport = await start_process(actor(*arguments, **options))
+async def child(*arguments: str, **options: Any) -> AsyncGenerator[ProcessTransport]:
+    transport = await ProcessTransport.start(actor(*arguments, **options))
     try:
         yield transport
     finally:
         await transport.close()
 
 
-async def read_line(transport: Child) -> str:
+async def read_line(transport: ProcessTransport) -> str:
     data = b""
     while not data.endswith(b"\n"):
         chunk = await transport.read()
@@ -151,14 +149,14 @@ async def read_line(transport: Child) -> str:
     return data.decode().rstrip()
 
 
-async def read_all(transport: Child) -> bytes:
+async def read_all(transport: ProcessTransport) -> bytes:
     chunks: list[bytes] = []
     while chunk := await transport.read():
         chunks.append(chunk)
     return b"".join(chunks)
 
 
-async def read_exactly(transport: Child, size: int) -> bytes:
+async def read_exactly(transport: ProcessTransport, size: int) -> bytes:
     chunks: list[bytes] = []
     while size > 0:
         chunks.append(await transport.read())
@@ -178,7 +176,7 @@ def test_a_child_gets_the_safe_variables_and_the_added_ones(run: Run, monkeypatc
     monkeypatch.setenv("USER", "another")
 
     async def main() -> None:
-        transport = await start_process(StdioServerParameters("env", ["-0"], env={"MORE": "é", "USER": "me"}))
+        transport = await ProcessTransport.start(StdioServerParameters("env", ["-0"], env={"MORE": "é", "USER": "me"}))
         names = dict(entry.split("=", 1) for entry in (await read_all(transport)).decode().split("\0") if entry)
         await transport.close()
         safe = {name: os.environ[name] for name in SAFE_ENVIRONMENT if name in os.environ}
@@ -213,7 +211,7 @@ def test_an_error_says_why_a_command_cannot_be_started(
     run: Run, parameters: Any, error: type[Exception], text: str
 ) -> None:
     with pytest.raises(error, match=text):
-        run(start_process(StdioServerParameters(**parameters, stderr="capture")))
+        run(ProcessTransport.start(StdioServerParameters(**parameters, stderr="capture")))
 
 
 @each("wrong", [{"args": "-v"}, {"stderr": "pipe"}, {"encoding": "utf-9"}])
@@ -227,7 +225,7 @@ def test_running_out_of_descriptors_at_any_point_of_the_start_leaks_nothing(run:
     async def main() -> int:
         for count in itertools.count():
             with limit_descriptors(count), suppress(ConnectionLostError):
-                transport = await start_process(actor("echo", stderr="capture"))
+                transport = await ProcessTransport.start(actor("echo", stderr="capture"))
                 await transport.close()
                 assert transport.exit_status == 0
                 return count
@@ -388,7 +386,7 @@ def test_a_child_can_exit_while_its_output_is_not_read(run: Run) -> None:
 def test_the_queued_bytes_and_the_exit_of_the_child_share_the_time_to_close(run: Run) -> None:
     async def seconds(queued: int) -> float:
         sleeper = StdioServerParameters(sys.executable, ["-c", "import time; time.sleep(60)"], close_timeout=1)
-        transport = await start_process(sleeper)
+        transport = await ProcessTransport.start(sleeper)
         transport.write(bytes(queued))
         start = time.monotonic()
         await transport.close()
@@ -445,7 +443,7 @@ def test_the_processes_that_a_child_started_end_with_it(run: Run, leader: str, s
 @either_way
 def test_concurrent_and_repeated_closes_all_wait_for_the_end(run: Run) -> None:
     async def main() -> None:
-        transport = await start_process(actor("ignore_end", "terminate", **IMPATIENT))
+        transport = await ProcessTransport.start(actor("ignore_end", "terminate", **IMPATIENT))
         await read_line(transport)
 
         async def close() -> None:
@@ -461,7 +459,7 @@ def test_concurrent_and_repeated_closes_all_wait_for_the_end(run: Run) -> None:
 @on_each_loop
 def test_a_cancelled_close_continues_in_the_background(run: Run) -> None:
     async def main() -> None:
-        transport = await start_process(actor("start_group", "stays", **IMPATIENT))
+        transport = await ProcessTransport.start(actor("start_group", "stays", **IMPATIENT))
         grandchild = int(await read_line(transport))
         closing = asyncio.create_task(transport.close())
         await asyncio.sleep(0.01)
@@ -478,7 +476,7 @@ def test_a_cancelled_close_continues_in_the_background(run: Run) -> None:
 @on_each_loop
 def test_the_end_of_the_event_loop_during_a_shutdown_kills_the_child(run: Run) -> None:
     async def main() -> list[int]:
-        transport = await start_process(actor("start_group", "stays", close_timeout=1000))
+        transport = await ProcessTransport.start(actor("start_group", "stays", close_timeout=1000))
         grandchild = int(await read_line(transport))
         task = asyncio.create_task(transport.close())
         await asyncio.sleep(0.01)
@@ -493,7 +491,7 @@ def test_the_end_of_the_event_loop_during_a_shutdown_kills_the_child(run: Run) -
 @either_way
 def test_a_transport_that_is_never_closed_ends_with_the_event_loop(run: Run, tmp_path: Path) -> None:
     async def main() -> int:
-        transport = await start_process(actor("save", str(tmp_path / "received")))
+        transport = await ProcessTransport.start(actor("save", str(tmp_path / "received")))
         transport.write(b"all of it")
         return transport.pid
 
@@ -504,7 +502,7 @@ def test_a_transport_that_is_never_closed_ends_with_the_event_loop(run: Run, tmp
 @either_way
 def test_a_cancelled_start_leaves_no_child(run: Run) -> None:
     async def main() -> None:
-        starting = asyncio.create_task(start_process(actor("echo")))
+        starting = asyncio.create_task(ProcessTransport.start(actor("echo")))
         await asyncio.sleep(0)
         assert not starting.done()
         starting.cancel()
@@ -515,11 +513,10 @@ def test_a_cancelled_start_leaves_no_child(run: Run) -> None:
 
 
 @on_each_loop
-def test_an_exit_is_noticed_if_event_loops_cannot_wait_for_processes(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: int) -> int:
-        raise PermissionError
-
-    monkeypatch.setattr(os, "pidfd_open", refuse)
+def test_an_exit_is_noticed_if_the_system_cannot_wait_without_reaping(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "waitid")
 
     async def main() -> None:
         async with child("fail", "3") as transport:

@@ -15,7 +15,7 @@ from typedmcp.nesting import decode_json
 from typedmcp.recording.recorder import RecordedConnection, Recorder
 from typedmcp.transports import Transport
 from typedmcp.transports.concurrency import limit_time
-from typedmcp.transports.portable_process import start_process
+from typedmcp.transports.process import ProcessTransport
 from typedmcp.transports.process_parameters import StdioServerParameters
 from typedmcp.transports.stdio import stdio
 
@@ -30,7 +30,7 @@ _SIGNAL_STATUS: Final = 128
 async def relay(parameters: StdioServerParameters, recorder: Recorder) -> int:
     """Start a server for the client at standard input and output, until one of them ends; return an exit status."""
     async with stdio() as host:
-        server = await start_process(parameters)
+        server = await ProcessTransport.start(parameters)
         try:
             await _RecordedRelay(host, server, recorder.open()).run()
         finally:

@@ -1,4 +1,4 @@
-"""A transport over files and consoles, which reads and writes in threads.
+"""A transport over files, consoles, and the pipes of Windows, which reads and writes in threads.
 
 An event loop cannot wait for a file. It must not make a console non-blocking, since other processes share it.
 """
@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import os
 import select
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from typedmcp.transports import HIGH_WATER
 from typedmcp.transports.concurrency import run_in_daemon_thread
@@ -20,51 +21,100 @@ _CHUNK_BYTES = 1 << 16
 
 
 class FileTransport:
-    """A connection over two blocking file descriptors."""
+    """A connection over one or two blocking file descriptors. It makes copies of them."""
 
     network: Final = "pipe"
 
     def __init__(self, source: int, sink: int, high_water: int = HIGH_WATER) -> None:
-        self._source, self._sink = source, sink
-        self._loop = asyncio.get_running_loop()
+        self._source = os.dup(source)
+        try:
+            self._sink = os.dup(sink)
+        except OSError:
+            os.close(self._source)
+            raise
+        self._data = b""
+        self._at_end = False
+        self._readable = asyncio.Event()
+        self._reading: asyncio.Future[bytes] | None = None
+        self._consumer: Callable[[bytes], object] | None = None
         self._high_water = high_water
         self._queued: list[bytes] = []
         self._size = 0
         self._drained = asyncio.Event()
         self._drained.set()
-        self._writer: asyncio.Task[None] | None = None
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self._writing: asyncio.Future[bool] | None = None
         self._broken = False
+        self._closed = False
+        self._released = False
+
+    # Reading
 
     async def read(self) -> bytes:
         """Return the next bytes, or empty bytes at the end."""
-        try:
-            return await run_in_daemon_thread(_read, self._source)
-        except OSError:
-            return b""
+        if not self._readable.is_set():
+            self._start_reading()
+        await self._readable.wait()
+        data, self._data = self._data, b""
+        if not self._at_end:
+            self._readable.clear()
+        return data
+
+    def consume(self, consumer: Callable[[bytes], object]) -> None:
+        """End the stream for the reader, and pass to `consumer` what arrives from now on; empty bytes are the end."""
+        self._consumer = consumer
+        self._data, self._at_end = b"", True
+        self._readable.set()
+        self._start_reading()
+
+    def _start_reading(self) -> None:
+        if self._reading is None and not self._released:
+            self._reading = run_in_daemon_thread(_read, self._source)
+            self._reading.add_done_callback(self._on_read)
+
+    def _on_read(self, reading: asyncio.Future[bytes]) -> None:
+        self._reading = None
+        data = reading.result()
+        if self._consumer is not None:
+            self._consumer(data)
+            if data:
+                self._start_reading()
+        elif not self._released:
+            self._data, self._at_end = data, not data
+            self._readable.set()
+
+    # Writing
 
     def write(self, data: bytes) -> None:
         """Queue bytes to be sent."""
-        if self._broken:
+        if self._broken or self._closed:
             return
         self._queued.append(data)
         self._size += len(data)
+        self._empty.clear()
         if self._size > self._high_water:
             self._drained.clear()
-        if self._writer is None:
-            self._writer = self._loop.create_task(self._write_all())
+        if self._writing is None:
+            self._start_writing()
 
-    async def _write_all(self) -> None:
-        while self._queued and not self._broken:
-            data = b"".join(self._queued)
+    def _start_writing(self) -> None:
+        data = b"".join(self._queued)
+        self._queued.clear()
+        self._writing = run_in_daemon_thread(_write, self._sink, data)
+        self._writing.add_done_callback(self._on_written)
+
+    def _on_written(self, writing: asyncio.Future[bool]) -> None:
+        self._writing = None
+        if not writing.result():  # the reader has closed its end: dropping its messages is not an error
+            self._broken = True
             self._queued.clear()
-            try:
-                await run_in_daemon_thread(_write, self._sink, data)
-            except OSError:
-                self._broken = True
-                self._queued.clear()
-            self._size = sum(map(len, self._queued))
-            self._drained.set()
-        self._writer = None
+        self._size = sum(map(len, self._queued))
+        self._drained.set()
+        if self._queued:
+            self._start_writing()
+        else:
+            self._empty.set()
 
     @property
     def is_congested(self) -> bool:
@@ -77,17 +127,27 @@ class FileTransport:
 
     async def close(self) -> None:
         """Send the queued bytes and end the connection. If cancelled, drop the rest."""
-        writer = self._writer
+        if self._closed:
+            return
+        self._closed = True
         try:
-            if writer is not None:
-                await asyncio.wait([writer])
-        except asyncio.CancelledError:
-            if writer is not None:
-                writer.cancel()
-            raise
+            await self._empty.wait()
         finally:
-            self._broken = True
+            self._released = self._at_end = True
+            self._data = b""
+            self._queued.clear()
+            self._readable.set()
             self._drained.set()
+            _close_after(self._reading, self._source)
+            _close_after(self._writing, self._sink)
+
+
+def _close_after(use: asyncio.Future[Any] | None, descriptor: int) -> None:
+    """Close a descriptor once the thread that uses it has ended: the system may give its number to another file."""
+    if use is None:
+        os.close(descriptor)
+    else:
+        use.add_done_callback(lambda _: os.close(descriptor))
 
 
 def _read(descriptor: int) -> bytes:
@@ -96,12 +156,18 @@ def _read(descriptor: int) -> bytes:
             return os.read(descriptor, _CHUNK_BYTES)
         except BlockingIOError:  # a process that shares the file made it non-blocking
             select.select([descriptor], [], [])
+        except OSError:
+            return b""
 
 
-def _write(descriptor: int, data: bytes) -> None:
+def _write(descriptor: int, data: bytes) -> bool:
+    """Write all bytes, and return whether that worked."""
     view = memoryview(data)
     while view:
         try:
             view = view[os.write(descriptor, view) :]
         except BlockingIOError:
             select.select([], [descriptor], [])
+        except OSError:
+            return False
+    return True

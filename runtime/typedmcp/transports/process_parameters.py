@@ -1,22 +1,18 @@
-"""Parameters of a server that runs as a child process, and what both ways to run it share."""
+"""Parameters of a server that runs as a child process, and what follows from them."""
 
 from __future__ import annotations
 
 import codecs
 import os
-import signal
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from typing import Final, Literal
 
-from mcpspec.support.error_text import escape_unprintable
 from typedmcp.errors import ConnectionLostError, UsageError
 
-__all__ = [
-    "SAFE_ENVIRONMENT", "StdioServerParameters", "child_environment", "describe_end", "start_errors",
-]  # fmt: skip
+__all__ = ["SAFE_ENVIRONMENT", "StdioServerParameters", "child_environment", "start_errors"]
 
 _POSIX = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
 _WINDOWS = (
@@ -89,22 +85,3 @@ def start_errors(parameters: StdioServerParameters) -> Generator[None]:
         raise ConnectionLostError(f"cannot start {parameters.command!r}: {error}") from error
     except (TypeError, ValueError) as error:
         raise UsageError(f"cannot start {parameters.command!r}: {error}") from error
-
-
-def describe_end(status: int | None, stderr_tail: str) -> str:
-    """Describe how a child ended, with its last lines on standard error, for error messages."""
-    if status is None:
-        how = "still running"
-    elif status < 0:
-        how = f"killed by {_signal_name(-status)}"
-    else:
-        how = f"exit status {status}"
-    tail = escape_unprintable(stderr_tail, kept="\n\t")
-    return f"{how}; last lines on standard error: {tail}" if tail else how
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:  # a real-time signal
-        return f"signal {number}"

@@ -8,6 +8,7 @@ import socket
 import stat
 import sys
 from collections import deque
+from collections.abc import Callable
 from itertools import islice
 
 if sys.platform == "linux":
@@ -56,6 +57,7 @@ class StreamTransport:
         self._is_reading = False
         self._chunk_bytes = _CHUNK_BYTES
         self._at_end = False
+        self._consumer: Callable[[bytes], object] | None = None
         self._error: OSError | None = None
         self._high_water = high_water
         self._queue: deque[memoryview] = deque()
@@ -109,16 +111,28 @@ class StreamTransport:
         except OSError as error:
             self._error = error
             data = b""
+        if len(data) == self._chunk_bytes < _MAX_CHUNK_BYTES:
+            self._chunk_bytes = _enlarge_pipe(self._source)
+        if not data or self._size + len(data) > _READ_AHEAD_BYTES:
+            self._is_reading = False
+            self._loop.remove_reader(self._source)
+        if self._consumer is not None:
+            self._consumer(data)
+            return
         if data:
             self._chunks.append(data)
             self._size += len(data)
-            if len(data) == self._chunk_bytes < _MAX_CHUNK_BYTES:
-                self._chunk_bytes = _enlarge_pipe(self._source)
         self._at_end = not data
-        if self._at_end or self._size > _READ_AHEAD_BYTES:
-            self._is_reading = False
-            self._loop.remove_reader(self._source)
         self._wake()
+
+    def consume(self, consumer: Callable[[bytes], object]) -> None:
+        """End the stream for the reader, and pass to `consumer` what arrives from now on; empty bytes are the end."""
+        self._consumer = consumer
+        self._chunks.clear()
+        self._size = 0
+        self._at_end = True
+        self._wake()
+        self._start_reading()
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from typedmcp.errors import ConnectionLostError, UsageError
 from typedmcp.transports import Transport
-from typedmcp.transports.portable_process import start_process
+from typedmcp.transports.process import ProcessTransport
 from typedmcp.transports.process_parameters import StdioServerParameters
 from typedmcp.transports.redaction import redact_url
 from typedmcp.transports.streams import StreamTransport
@@ -87,11 +87,11 @@ async def open_target(target: Target) -> Transport:
     Raises `UsageError` for an invalid target, and `ConnectionLostError` if it cannot be reached.
     """
     if isinstance(target, StdioServerParameters):
-        return await start_process(target)
+        return await ProcessTransport.start(target)
     if isinstance(target, str):
         return await _open_address(target)
     if isinstance(target, Sequence):
-        return await start_process(_to_parameters(cast("Sequence[Any]", target)))
+        return await ProcessTransport.start(_to_parameters(cast("Sequence[Any]", target)))
     if _is_transport(target):
         return cast(Transport, target)
     if type(target) in (int, float, dict):  # a type checker rejects these

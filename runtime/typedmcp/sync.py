@@ -254,7 +254,35 @@ class _BlockingClient(Generic[C]):
         """
         return self.loop_thread.run(function(self.async_client, *args, **_with_threads(kwargs)))
 
-    if not TYPE_CHECKING:
+    # Overloads do not pass through `_blocking`, so those of the methods that have some are repeated for type checkers.
+
+    if TYPE_CHECKING:
+
+        @overload
+        def call_tool(
+            self,
+            name: str,
+            arguments: Arguments | None = None,
+            *,
+            result_type: None = None,
+            raise_on_error: bool = False,
+            **options: Unpack[CallOptions],
+        ) -> D.CallToolResult: ...
+
+        @overload
+        def call_tool(
+            self,
+            name: str,
+            arguments: Arguments | None = None,
+            *,
+            result_type: TypeForm[T],
+            raise_on_error: bool = False,
+            **options: Unpack[CallOptions],
+        ) -> T: ...
+
+        def call_tool(self, *args: Any, **options: Any) -> Any: ...
+
+    else:
         locals().update(BLOCKING_ATTRIBUTES)
 
 
@@ -303,16 +331,6 @@ def _iterate(loop_thread: EventLoopThread, items: AsyncIterator[T]) -> Iterator[
 
     while (item := loop_thread.run(get_next())) is not end:
         yield item
-
-
-def _documented_by(source: Callable[..., Any]) -> Callable[[T], T]:
-    """Copy the docstring of `source`."""
-
-    def copy(function: T) -> T:
-        function.__doc__ = source.__doc__
-        return function
-
-    return copy
 
 
 class SyncTaskCalls:
@@ -395,56 +413,21 @@ class SyncClient(_BlockingClient[Client]):
         """The tasks of this client, as in `Client.tasks`."""
         return SyncTaskCalls(self.loop_thread, self.async_client.tasks)
 
-    # Overloads do not pass through `_blocking`.
+    if TYPE_CHECKING:
 
-    @overload
-    def send(
-        self, method: Method[P, R], params: P | Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
-    ) -> R: ...
+        @overload
+        def send(
+            self, method: Method[P, R], params: P | Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
+        ) -> R: ...
 
-    @overload
-    def send(self, method: str, params: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]) -> Any: ...
+        @overload
+        def send(self, method: str, params: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]) -> Any: ...
 
-    @_documented_by(Client.send)
-    def send(self, method: Any, params: Any = None, **options: Unpack[CallOptions]) -> Any:
-        return self.loop_thread.run(self.async_client.send(method, params, **_with_threads(options)))
+        def send(self, *args: Any, **options: Any) -> Any: ...
 
-    @overload
-    def call_tool(
-        self,
-        name: str,
-        arguments: Arguments | None = None,
-        *,
-        result_type: None = None,
-        raise_on_error: bool = False,
-        **options: Unpack[CallOptions],
-    ) -> D.CallToolResult: ...
-
-    @overload
-    def call_tool(
-        self,
-        name: str,
-        arguments: Arguments | None = None,
-        *,
-        result_type: TypeForm[T],
-        raise_on_error: bool = False,
-        **options: Unpack[CallOptions],
-    ) -> T: ...
-
-    @_documented_by(Client.call_tool)
-    def call_tool(
-        self,
-        name: str,
-        arguments: Arguments | None = None,
-        *,
-        result_type: Any = None,
-        raise_on_error: bool = False,
-        **options: Unpack[CallOptions],
-    ) -> Any:
-        call = self.async_client.call_tool(
-            name, arguments, result_type=result_type, raise_on_error=raise_on_error, **_with_threads(options)
-        )
-        return self.loop_thread.run(call)
+    else:
+        send = _blocking(Client.send)
+        call_tool = _blocking(Client.call_tool)
 
     # In an installed package, type checkers infer the types of attributes only if they are `Final`.
 
@@ -506,8 +489,8 @@ class SyncSubscription:
     def __iter__(self) -> SyncSubscription:
         return self
 
-    @_documented_by(async_client.Subscription.__anext__)
     def __next__(self) -> ChangeEvent:
+        """Wait for the next change, as `Subscription.__anext__` does."""
         return next(_iterate(self._loop_thread, self._subscription))
 
     def close(self) -> None:
@@ -539,42 +522,8 @@ class SyncClientGroup(_BlockingClient[ClientGroup]):
         """The descriptions of the connected servers by name, in order."""
         return {name: client.server for name, client in self.async_client.clients.items()}
 
-    @overload
-    def call_tool(
-        self,
-        name: str,
-        arguments: Arguments | None = None,
-        *,
-        result_type: None = None,
-        raise_on_error: bool = False,
-        **options: Unpack[CallOptions],
-    ) -> D.CallToolResult: ...
-
-    @overload
-    def call_tool(
-        self,
-        name: str,
-        arguments: Arguments | None = None,
-        *,
-        result_type: TypeForm[T],
-        raise_on_error: bool = False,
-        **options: Unpack[CallOptions],
-    ) -> T: ...
-
-    @_documented_by(ClientGroup.call_tool)
-    def call_tool(
-        self,
-        name: str,
-        arguments: Arguments | None = None,
-        *,
-        result_type: Any = None,
-        raise_on_error: bool = False,
-        **options: Unpack[CallOptions],
-    ) -> Any:
-        call = self.async_client.call_tool(
-            name, arguments, result_type=result_type, raise_on_error=raise_on_error, **_with_threads(options)
-        )
-        return self.loop_thread.run(call)
+    if not TYPE_CHECKING:
+        call_tool = _blocking(ClientGroup.call_tool)
 
     report: Final = _in_loop(ClientGroup.report)
     list_tools: Final = _blocking(ClientGroup.list_tools)

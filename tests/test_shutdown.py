@@ -12,8 +12,8 @@ import pytest
 
 import typedmcp
 from tests.cases import each
-from tests.gateway.uvicorn import serving_http
 from tests.helpers import LEGACY, MODERN_REVISION, run
+from tests.serving import serving_http
 from typedmcp import ClientTasks, ServerTasks
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 

@@ -57,7 +57,7 @@ async def huge(size: int) -> str:
     return "x" * size
 
 
-class Caller:
+class RawClient:
     """A connection from one address."""
 
     def __init__(self, port: int, address: str) -> None:
@@ -85,22 +85,22 @@ class Caller:
         return self.post(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}).encode())
 
 
-def _send_deep_bodies(connection: Caller) -> None:
+def _send_deep_bodies(connection: RawClient) -> None:
     arrays = "[" + "[]," * 1_300_000 + "[]]"
     body = f'{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"a":{arrays}}}}}'
     while True:
         connection.post(body.encode(), **{"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "ping"})
 
 
-def _repeat(send: Callable[[Caller], object]) -> Callable[[Caller], None]:
-    def attack(connection: Caller) -> None:
+def _repeat(send: Callable[[RawClient], object]) -> Callable[[RawClient], None]:
+    def attack(connection: RawClient) -> None:
         while True:
             send(connection)
 
     return attack
 
 
-ATTACKS: dict[str, tuple[int, Callable[[Caller], None]]] = {
+ATTACKS: dict[str, tuple[int, Callable[[RawClient], None]]] = {
     "none": (0, _send_deep_bodies),
     "small calls on 32 connections": (32, _repeat(lambda it: it.call("quick"))),
     "40 blocking calls": (40, _repeat(lambda it: it.call("block"))),
@@ -121,7 +121,7 @@ def _attack(name: str, port: int) -> None:
     def run() -> None:
         while True:
             with contextlib.suppress(OSError, http.client.HTTPException):
-                attack(Caller(port, ATTACKER))
+                attack(RawClient(port, ATTACKER))
 
     for _ in range(count):
         threading.Thread(target=run, daemon=True).start()
@@ -130,7 +130,7 @@ def _attack(name: str, port: int) -> None:
 
 def _measure(port: int, seconds: float) -> dict[str, list[float]]:
     """Return the times of calls in milliseconds, by tool."""
-    connection, times = Caller(port, SECOND), dict[str, list[float]](quick=[], plain=[])
+    connection, times = RawClient(port, SECOND), dict[str, list[float]](quick=[], plain=[])
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         for name, found in times.items():

@@ -459,12 +459,19 @@ class SyncClient(_BlockingClient[Client]):
         uris: Iterable[str] = (),
         members: Mapping[str, Any] | None = None,
         meta: Mapping[str, Any] | None = None,
+        capabilities: Mapping[str, Any] | None = None,
     ) -> SyncSubscription:
         """Subscribe to changes: `with client.listen(tools=True) as changes: for change in changes: ...`."""
 
         async def subscribe() -> async_client.Subscription:
             return self.async_client.listen(
-                tools=tools, prompts=prompts, resources=resources, uris=uris, members=members, meta=meta
+                tools=tools,
+                prompts=prompts,
+                resources=resources,
+                uris=uris,
+                members=members,
+                meta=meta,
+                capabilities=capabilities,
             )
 
         return SyncSubscription(self.loop_thread, self.loop_thread.run(subscribe()))

@@ -86,6 +86,7 @@ ROOT_MODULES = {
     "limits",
     "nesting",
     "observers",
+    "services",
     "stores",
     "sync",
     "types",

@@ -16,8 +16,8 @@ import typedmcp
 from tests.docs.markdown import replace_block
 from tests.gateway.cases import CASES, connect_options, run_case, unsaid
 from tests.gateway.everyday_server import starting
-from tests.gateway.uvicorn import serving_http
 from tests.paths import ROOT
+from tests.serving import serving_http
 from tests.spoken import SUPPORTED
 from typedmcp.revisions.features import FEATURES
 

@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import typedmcp
-from tests.gateway.uvicorn import serving_http
 from tests.ports import reserved_port
+from tests.serving import serving_http
 from tests.soak import MAX_BYTES_PER_MINUTE, Sample, slope
 from tests.spoken import LEGACY, MODERN_REVISION
 

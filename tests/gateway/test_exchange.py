@@ -9,8 +9,8 @@ import pytest
 
 import typedmcp
 from tests.auth.scripted import AuthorizationServer, protected
-from tests.gateway.uvicorn import serving_http
 from tests.server.scripted import run
+from tests.serving import serving_http
 from typedmcp import auth
 
 KINDS = "urn:ietf:params:oauth:token-type"

@@ -16,8 +16,8 @@ import pytest
 import typedmcp
 from tests.acme import ACME, IDENTIFIER, INDEXED, SEARCH, SEEN, Hit, IndexedParams, SearchParams, SearchResult
 from tests.cases import each
-from tests.gateway.uvicorn import serving_http
 from tests.helpers import LEGACY, MODERN_REVISION, run
+from tests.serving import serving_http
 from tests.spoken import SUPPORTED
 from typedmcp import Context
 from typedmcp.dialect import structs

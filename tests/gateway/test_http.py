@@ -12,8 +12,8 @@ import pytest
 import typedmcp
 from tests.cases import each
 from tests.gateway.everyday_server import make_server
-from tests.gateway.uvicorn import serving_http
 from tests.helpers import LEGACY, MODERN_REVISION, run
+from tests.serving import serving_http
 from typedmcp.gateway import NameRules
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 

@@ -12,15 +12,15 @@ import pytest
 import typedmcp
 from tests.cases import each
 from tests.gateway.test_gateway import REVISION
-from tests.gateway.uvicorn import serving_http
 from tests.helpers import MODERN_REVISION, run
+from tests.serving import serving_http
 from typedmcp.client.config import ServerEntry
 from typedmcp.client.connection.targets import Target
 from typedmcp.dialect import structs
 from typedmcp.gateway import NameRules
 from typedmcp.gateway import servers as servers_module
 from typedmcp.gateway import shares as shares_module
-from typedmcp.gateway.callers import CallerFinder, GatewayCaller
+from typedmcp.gateway.callers import GatewayCaller, find_caller
 from typedmcp.gateway.servers import GatewayServer, Leases, encode_identity
 from typedmcp.gateway.shares import CallShares, ConnectionNumbers, ConnectionShares
 
@@ -305,7 +305,7 @@ def test_names_that_read_alike_together_are_different_callers(one: tuple[str, st
 
     class Finder:
         async def call_tool(self, params: Any, ctx: typedmcp.Context) -> Any:
-            keys.append(CallerFinder().find(ctx).key)
+            keys.append(find_caller(ctx).key)
             return structs.CallToolResult(content=[], result_type="complete")
 
     async def main() -> None:

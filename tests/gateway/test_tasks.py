@@ -10,8 +10,8 @@ import pytest
 import typedmcp
 from mcpspec.ext.tasks import methods
 from tests.cases import each
-from tests.gateway.uvicorn import serving_http
 from tests.helpers import LEGACY, run
+from tests.serving import serving_http
 from typedmcp import ClientTasks, Context, Diagnostic, ServerTasks
 from typedmcp.gateway import filters
 from typedmcp.revisions.features import MODERN

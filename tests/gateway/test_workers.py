@@ -14,9 +14,9 @@ import pytest
 import typedmcp
 import typedmcp_redis
 from tests.cases import each
-from tests.gateway.uvicorn import serving_http
 from tests.helpers import LEGACY, run
 from tests.redis_server import RedisServer, shared_redis
+from tests.serving import serving_http
 from typedmcp.dialect import methods, structs
 from typedmcp.gateway import workers as workers_module
 

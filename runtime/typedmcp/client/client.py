@@ -20,6 +20,7 @@ from typedmcp.client.connection.targets import Target
 from typedmcp.client.guesses import ATTRIBUTES
 from typedmcp.client.incoming.callbacks import Callbacks
 from typedmcp.client.incoming.handler import IncomingMessageHandler
+from typedmcp.client.requests.call_options import meta_members
 from typedmcp.client.requests.encoder import META_PLACEHOLDER
 from typedmcp.client.results.cache import ResponseCache
 from typedmcp.client.results.output_validation import OutputValidator
@@ -286,19 +287,47 @@ class Client:
         """
         return await self._calls.call_raw(method, dict(params or {}), options)
 
+    def decode(self, method: str, raw: msgspec.Raw) -> Any:
+        """Return a result of `send_raw` in the dialect: for proxies that cannot pass it on as it is.
+
+        `method` is one of the protocol. Invalid parts are left out or repaired, and reported, as for other calls.
+        Raises `ProtocolError` for a result that cannot be understood.
+        """
+        return self._calls.decode(method, raw, 0)
+
+    @overload
     async def notify(
         self,
         method: Method[P, None],
         params: P | Mapping[str, Any] | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
+        capabilities: Mapping[str, Any] | None = None,
+    ) -> None: ...
+    @overload
+    async def notify(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        capabilities: Mapping[str, Any] | None = None,
+    ) -> None: ...
+    async def notify(
+        self,
+        method: Any,
+        params: Any = None,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        capabilities: Mapping[str, Any] | None = None,
     ) -> None:
         """Send a notification by its record, which is one of a package that extends the protocol.
 
-        The client writes `_meta`, with the members in `meta`. Raises `UsageError` for notifications of the protocol,
-        which the client sends itself.
+        A name instead of a record sends a notification that the protocol does not have, with plain JSON. The client
+        writes `_meta`, with the members in `meta`; `capabilities` are those to declare instead of the client's to a
+        modern server. Raises `UsageError` for notifications of the protocol, which the client sends itself.
         """
-        await self._calls.notify(cast("Method[Any, Any]", method), params, meta)
+        await self._calls.notify(method, params, {"meta": meta, "capabilities": capabilities})
 
     @overload
     async def call_tool(
@@ -491,11 +520,12 @@ class Client:
         uris: Iterable[str] = (),
         members: Mapping[str, Any] | None = None,
         meta: Mapping[str, Any] | None = None,
+        capabilities: Mapping[str, Any] | None = None,
     ) -> Subscription:
         """Subscribe to changes of lists, and of the content at some URIs.
 
         `members` are those that extensions add to the filter. Their notifications reach the extensions' callbacks.
-        `meta` are members of `_meta`.
+        `meta` are members of `_meta`, and `capabilities` those to declare instead of the client's, on modern servers.
 
         ```python
         async with client.listen(tools=True) as changes:
@@ -506,7 +536,8 @@ class Client:
             raise UsageError(f"uris: expected a list, such as [{uris!r}], got a string")
         lists: dict[Change, bool] = {"tools": tools, "prompts": prompts, "resources": resources}
         selected: list[Change] = [kind for kind, is_selected in lists.items() if is_selected]
-        return Subscription(self._subscriptions.run, self._connection.timeout, selected, uris, members, meta)
+        sent = meta_members({"meta": meta, "capabilities": capabilities}, is_modern=True)
+        return Subscription(self._subscriptions.run, self._connection.timeout, selected, uris, members, sent)
 
 
 class _ExtensionAccess:

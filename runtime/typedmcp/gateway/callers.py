@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from hashlib import sha256
 from typing import Final, NamedTuple, TypeAlias
-from weakref import WeakKeyDictionary
 
 from typedmcp.protocol.budgets import ClientKey
-from typedmcp.server.connection import ServerConnection
 from typedmcp.server.context import Context
 from typedmcp.server.principal import Principal
 
-__all__ = ["GATEWAY", "CallerFinder", "CallerKey", "GatewayCaller"]
+__all__ = ["GATEWAY", "CallerKey", "GatewayCaller", "find_caller"]
 
-_SESSION: Final = "mcp-session-id"
 _MAX_NAME: Final = 200
 """Characters of a name or version of a client that are kept. A longer one is replaced by its hash."""
 
@@ -46,29 +43,18 @@ GATEWAY: Final = GatewayCaller(("gateway",), False, None)
 """The gateway itself, as a caller. It opens the connection that callers share if the server is a modern one."""
 
 
-class CallerFinder:
-    """Finds the callers of requests."""
-
-    def __init__(self) -> None:
-        self._connections: WeakKeyDictionary[object, CallerKey] = WeakKeyDictionary()
-        self._count = 0
-
-    def find(self, ctx: Context) -> GatewayCaller:
-        """Return the caller of a request."""
-        principal, connection = ctx.principal, ctx.connection
-        if isinstance(connection, ServerConnection):
-            key = self._connections.get(connection)
-            if key is None:
-                self._count += 1
-                key = self._connections[connection] = ("connection", str(self._count))
-            return GatewayCaller(key, True, principal)
-        name = "" if principal is None else principal.key
-        session = None if ctx.is_modern else ctx.headers.get(_SESSION)
-        if session is not None:
-            return GatewayCaller(("session", session, name), True, principal, ctx.client_key)
-        info = ctx.client_info
-        client = ("", "") if info is None else (_shorten(info.name), _shorten(info.version))
-        return GatewayCaller(("client", *client, name), principal is not None, principal, ctx.client_key)
+def find_caller(ctx: Context) -> GatewayCaller:
+    """Return the caller of a request."""
+    key, kind, is_alone = ctx.caller
+    principal = ctx.principal
+    if kind == "connection":
+        return GatewayCaller((kind, key), True, principal)
+    name = "" if principal is None else principal.key
+    if kind == "session":
+        return GatewayCaller((kind, key, name), True, principal, ctx.client_key)
+    info = ctx.client_info
+    client = ("", "") if info is None else (_shorten(info.name), _shorten(info.version))
+    return GatewayCaller(("client", *client, name), is_alone, principal, ctx.client_key)
 
 
 def _shorten(text: str) -> str:

@@ -15,7 +15,7 @@ from typedmcp.gateway.callers import GatewayCaller
 from typedmcp.gateway.extension_calls import named_param
 from typedmcp.gateway.forwarding import Forwarder
 from typedmcp.gateway.routing import Router
-from typedmcp.gateway.servers import GatewayServer, encoded_params
+from typedmcp.gateway.servers import GatewayServer
 from typedmcp.gateway.tasks import TASK_METHODS, TaskIds
 from typedmcp.protocol.extensions import Extension
 from typedmcp.protocol.tasks import TASKS
@@ -64,7 +64,7 @@ class ExtensionRouter:
 
     async def route(self, ctx: Context, caller: GatewayCaller, audit: Audit) -> Any:
         """Return the result of a request, as its server sent it. Raises `RemoteError`."""
-        params = encoded_params(ctx.raw)
+        params = ctx.raw_params()
         if ctx.method in TASK_METHODS:
             return await self._route_task(params, ctx, caller, audit)
         server, params = self._find(params, ctx, caller)
@@ -74,7 +74,7 @@ class ExtensionRouter:
     async def notify(self, ctx: Context, caller: GatewayCaller) -> None:
         """Pass a notification to its server. One that no server, or none in particular, is for is reported."""
         try:
-            server, params = self._find(encoded_params(ctx.raw), ctx, caller)
+            server, params = self._find(ctx.raw_params(), ctx, caller)
             plain = {member: msgspec.json.decode(value) for member, value in params.items()}
             await self._forwarder.notify_plain(server, plain, ctx, caller)
         except RemoteError as error:

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from itertools import count
 from typing import Any, Final, NamedTuple
 
-from mcpspec.support.objects import is_array, is_object
-from typedmcp import dialect
+from mcpspec.support.objects import is_array
 from typedmcp.errors import Error, InvalidParamsError
 from typedmcp.gateway.callers import GatewayCaller
-from typedmcp.gateway.notifications import PassedExtensions, notification_record
+from typedmcp.gateway.notifications import PassedExtensions
 from typedmcp.gateway.servers import GatewayServer, Leases, can_be_asked, input_capabilities, wants_logs
 from typedmcp.gateway.tasks import TaskIds
 from typedmcp.protocol.budgets import ClientKey
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
-from typedmcp.protocol.extensions import Extension
-from typedmcp.protocol.meta import CAPABILITIES
 from typedmcp.server.context import Context
-from typedmcp.server.extension_filters import ExtensionListener, WantedMember, plain_filter
-from typedmcp.server.extensions import ServerExtension
+from typedmcp.server.extension_filters import ExtensionListener
+from typedmcp.server.service import OpenMember
 
 __all__ = ["FilterRelay"]
 
@@ -75,18 +72,13 @@ class FilterRelay:
         self._percent = percent
         self._used: Counter[tuple[bool, ClientKey]] = Counter()
 
-    def find(self, ctx: Context, caller: GatewayCaller) -> list[WantedMember]:
-        """Return the members of a request `subscriptions/listen` that extensions of servers may serve."""
+    def find(self, names: Sequence[str], ctx: Context, caller: GatewayCaller) -> Mapping[str, OpenMember]:
+        """Return the functions for the members of a filter that extensions of servers may serve."""
         if not ctx.client_capabilities.extensions:
-            return []
-        wanted: Any = plain_filter(ctx)
-        own = dialect.exact.SubscriptionFilter.__struct_encode_fields__
-        members = [name for name in wanted if name not in own] if is_object(wanted) else []
-        if len(members) > _MAX_MEMBERS:
+            return {}
+        if len(names) > _MAX_MEMBERS:
             raise InvalidParamsError(f"params.notifications: more than {_MAX_MEMBERS} members that are not known")
-        relay = ServerExtension(Extension("com.typedmcp/gateway"))
-        relay.filters.update({name: (Any, partial(self._serve, name, caller)) for name in members})
-        return [WantedMember(relay, name, wanted[name]) for name in members]
+        return {name: partial(self._serve, name, caller) for name in names}
 
     @asynccontextmanager
     async def _serve(
@@ -191,7 +183,7 @@ class FilterRelay:
         async with lease as leased:
             passed: PassedExtensions = leased.questions.passed
             members = {watch.member: watch.value}
-            subscription = leased.client.listen(members=members, meta={CAPABILITIES: capabilities})
+            subscription = leased.client.listen(members=members, capabilities=capabilities)
             with passed.following(subscription, self._passing(watch)):
                 async with subscription:
                     if not watch.opened.done():
@@ -209,6 +201,6 @@ class FilterRelay:
             if watch.member == _TASK_IDS and isinstance(id, str):
                 key = id
                 params = {**params, "taskId": self._task_ids.expose(watch.server, id, listener.ctx)}
-            listener.notify(notification_record(method), params, key=key)
+            listener.notify(method, params, key=key)
 
         return on_passed

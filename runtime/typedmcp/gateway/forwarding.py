@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import cache
 from typing import Any, Final
 
 import msgspec
@@ -27,7 +26,6 @@ from typedmcp.errors import (
 from typedmcp.gateway.callers import GatewayCaller
 from typedmcp.gateway.extension_calls import send_plain
 from typedmcp.gateway.extension_results import AddedResult
-from typedmcp.gateway.notifications import notification_record
 from typedmcp.gateway.questions import ForwardedCall, ParkedCalls
 from typedmcp.gateway.servers import (
     GatewayServer,
@@ -42,11 +40,10 @@ from typedmcp.gateway.servers import (
 )
 from typedmcp.gateway.tasks import TASK_METHODS, TaskIds
 from typedmcp.gateway.workers import WorkerCalls
-from typedmcp.protocol.codec import MethodCodec, fallback_codec
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.server.context import Context
 
-__all__ = ["STATE", "Forwarder", "plain_codec"]
+__all__ = ["STATE", "Forwarder"]
 
 D = dialect.structs
 
@@ -54,14 +51,6 @@ STATE: Final = "server:"
 """The beginning of a state that a server gave, as the gateway passes it on; the name of the server follows."""
 _URLS: Final = "urls"
 """The state of a call that is repeated after URLs were opened."""
-
-
-@cache
-def plain_codec(method: str) -> MethodCodec:
-    """Return the codec for results in plain JSON, encoded or not, which are sent as they are."""
-    codec = fallback_codec(method, is_request=True)
-    codec.downgrades[dict] = codec.downgrades[Raw] = None
-    return codec
 
 
 class Forwarder:
@@ -106,7 +95,7 @@ class Forwarder:
         if server.description is None:
             await self._require_description(server, ctx)
         capabilities = input_capabilities(ctx)
-        can_ask = ctx.method_codec.accepts_input and can_be_asked(capabilities)
+        can_ask = ctx.accepts_input and can_be_asked(capabilities)
         worker = "" if self._workers is None else self._workers.worker
         call = ForwardedCall(ctx, caller.key, can_ask=can_ask, worker=worker)
         mark = f"{STATE}{server.name}:"
@@ -180,11 +169,11 @@ class Forwarder:
         self, server: GatewayServer, params: dict[str, Any], ctx: Context, caller: GatewayCaller
     ) -> None:
         """Send a notification that only extensions know. Raises `RemoteError` if the server cannot be reached."""
-        record = notification_record(ctx.method)
 
         async def notify(leased: LeasedClient, call: ForwardedCall) -> None:
             options = await call_options(leased, call, None)
-            await leased.client.notify(record, params, meta=options.get("meta"))
+            sent: dict[str, Any] = {name: options.get(name) for name in ("meta", "capabilities")}
+            await leased.client.notify(ctx.method, params, **sent)
 
         await self._lease_plain(server, ctx, caller, notify)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import os
 import sys
-import weakref
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, ForwardRef, NamedTuple, Unpack, cast
+from typing import TYPE_CHECKING, Any, Final, ForwardRef, NamedTuple, Unpack
 
 import msgspec
 
@@ -21,12 +20,12 @@ from typedmcp.client.connection.targets import Target
 from typedmcp.client.pool import ClientPool
 from typedmcp.errors import UsageError
 from typedmcp.gateway.audit import Audit, outcome_of, outcome_of_error
-from typedmcp.gateway.callers import GATEWAY, CallerFinder, CallerKey, GatewayCaller
+from typedmcp.gateway.callers import GATEWAY, CallerKey, GatewayCaller, find_caller
 from typedmcp.gateway.configuration import load_rules
 from typedmcp.gateway.exchange import ExchangedCredentials
 from typedmcp.gateway.extensions import ExtensionRouter, declared_extensions
 from typedmcp.gateway.filters import FilterRelay
-from typedmcp.gateway.forwarding import Forwarder, plain_codec
+from typedmcp.gateway.forwarding import Forwarder
 from typedmcp.gateway.listing import LISTS
 from typedmcp.gateway.names import NameRules
 from typedmcp.gateway.options import GatewayOptions, ServersConfig, check_options
@@ -37,14 +36,11 @@ from typedmcp.gateway.shares import ConnectionShares
 from typedmcp.gateway.tasks import TaskIds
 from typedmcp.gateway.watches import LIST_CHANGES, ChangeMerger, Holder, Watches, announced_lists
 from typedmcp.gateway.workers import WorkerCalls
-from typedmcp.limits import DEFAULT_LIMITS
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
+from typedmcp.protocol.json_results import JsonResult
 from typedmcp.protocol.tasks import TASKS
-from typedmcp.server.changes import Changes
-from typedmcp.server.config import ServerConfig, ServerDefaults, WorkerLink
-from typedmcp.server.connection import ServerConnection
 from typedmcp.server.context import Context
-from typedmcp.server.dispatcher import Dispatcher
+from typedmcp.server.service import AppLink, OpenMember, Service
 
 if TYPE_CHECKING:
     from typedmcp.server.http.asgi import AsgiApp, AsgiOptions
@@ -68,7 +64,7 @@ _ONLY: Final = "server"
 """The name of the server of a gateway with one target."""
 
 
-class Gateway:
+class Gateway(Service):
     """A handler that offers a server of any revision and transport to clients of any other.
 
     ```python
@@ -86,15 +82,13 @@ class Gateway:
         check_options(options)
         if (target is None) is (servers is None):
             raise UsageError("Gateway takes either a target or servers={…}")
+        super().__init__()
         self._options = options
-        self.info: D.Implementation = D.Implementation(
-            name=options.get("name", "typedmcp-gateway"), version=options.get("version", "0")
-        )
-        self.capabilities: D.ServerCapabilities = D.ServerCapabilities()
-        """The capabilities of the servers, as far as they are known."""
-        self.changes: Changes = Changes()
+        self.info = D.Implementation(name=options.get("name", "typedmcp-gateway"), version=options.get("version", "0"))
+        self.instructions = options.get("instructions")
+        self.header_params = TASKS.names
         self._servers: dict[str, GatewayServer] = {}
-        self._config: ServerConfig | None = None
+        self._app: AppLink | None = None
         if servers is None:
             entry = target if isinstance(target, ServerEntry) else ServerEntry(_ONLY, target)
             self._servers.update(self._make_servers({_ONLY: entry}, options.get("rules", {})))
@@ -102,18 +96,15 @@ class Gateway:
             self._servers.update(self._load(servers))
         self._file = os.fspath(servers) if isinstance(servers, str | os.PathLike) else None
         self._task_ids = TaskIds(self._servers, is_single=servers is None)
-        self._callers = CallerFinder()
         exchange = options.get("exchange")
         self._exchanged = None if exchange is None else ExchangedCredentials(exchange)
         self._parked = ParkedCalls(options.get("max_parked", 1000), options.get("answer_seconds", 600.0))
-        self._workers: WorkerCalls | None = None
         self._running: _Running | None = None
         self._merger = ChangeMerger(self.changes)
         self._checking: asyncio.Future[Any] | None = None
         """The check that is running, which all who ask share."""
-        self._seen: dict[CallerKey, tuple[_Following, float]] = {}
-        """The legacy clients whose lists are followed, and the time of their last request. It is infinite for
-        connections, whose end is noticed."""
+        self._seen: dict[CallerKey, _LegacyClient] = {}
+        """The legacy clients whose lists are followed."""
 
     def _load(self, config: Config) -> dict[str, GatewayServer]:
         """Return the servers of a configuration, with the rules of the option or, without it, of the configuration."""
@@ -148,39 +139,18 @@ class Gateway:
 
         return make_app(self, self.check, **options)
 
-    def __server_config__(self) -> ServerDefaults:
-        """Return the defaults for the options of `typedmcp.ServerConfig`."""
-        return {
-            "info": self.info,
-            "instructions": self._options.get("instructions"),
-            "changes": self.changes,
-            "capabilities": self.capabilities,
-            "lifespans": lambda: {self: self._lifespan},
-            "bind": self._bind,
-            "bind_workers": self._bind_workers,
-            "input_schema_of": self._input_schema_of,
-        }
-
-    def _input_schema_of(self, name: str) -> Mapping[str, Any] | None:
+    def input_schema_of(self, tool: str) -> Mapping[str, Any] | None:
         """Return the input schema of a tool, for the check of headers. None for a tool that no list had so far."""
         for server in self._servers.values():
-            own = server.rules.resolve(name)
+            own = server.rules.resolve(tool)
             if own is not None and own in server.schemas:
                 schema: Mapping[str, Any] = server.schemas[own]
                 return schema
         return None
 
-    def _bind(self, config: ServerConfig) -> None:
-        self._config = config
-        config.name_params = {**config.name_params, **TASKS.names}
-
-    def _bind_workers(self, link: WorkerLink) -> None:
-        limits = DEFAULT_LIMITS if self._config is None else self._config.limits
-        self._workers = WorkerCalls(link, self._parked, limits.http_body_bytes)
-
     def _report(self, diagnostic: Diagnostic) -> None:
-        if self._config is not None:
-            self._config.report(diagnostic)
+        if self._app is not None:
+            self._app.report(diagnostic)
 
     def _report_text(self, text: str) -> None:
         self._report(Diagnostic(DiagnosticKind.INVALID_DATA, text))
@@ -198,19 +168,21 @@ class Gateway:
     # Starting and ending
 
     @asynccontextmanager
-    async def _lifespan(self, _owner: object) -> AsyncGenerator[None]:
+    async def open(self, app: AppLink) -> AsyncGenerator[None]:
+        """Connect to the servers, and serve until the end of the block."""
+        self._app, limits = app, app.limits
+        workers = None if app.workers is None else WorkerCalls(app.workers, self._parked, limits.http_body_bytes)
         pool = ClientPool(
             max_clients=self._options.get("max_connections", 100),
             max_leases=sys.maxsize,  # calls and subscriptions are limited apart, for each client
             idle_seconds=self._options.get("idle_seconds", 300.0),
         )
         async with pool:
-            limits = DEFAULT_LIMITS if self._config is None else self._config.limits
             leases = self._make_leases(pool, limits.client_share_percent)
             await asyncio.gather(*(self._describe(leases, pool, server) for server in self._servers.values()))
             answer_seconds = self._options.get("answer_seconds", 600.0)
             describe = partial(self._describe_once, leases, pool)
-            forwarder = Forwarder(leases, self._parked, answer_seconds, describe, self._task_ids, self._workers)
+            forwarder = Forwarder(leases, self._parked, answer_seconds, describe, self._task_ids, workers)
             router = Router(self._servers, forwarder, self._options.get("policy"))
             extensions = ExtensionRouter(self._servers, router, forwarder, self._task_ids)
             max_connections = self._options.get("max_connections", 100)
@@ -281,7 +253,8 @@ class Gateway:
                 running.pool.retire(server.entry.target)
         self._servers.clear()
         self._servers.update(loaded)
-        self._seen.clear()  # so that legacy clients follow the lists of new servers
+        for client in self._seen.values():
+            client.following = None  # so that it follows the lists of new servers
         await asyncio.gather(*(self._describe(running.leases, running.pool, server) for server in added))
         self._declare()
         for kind in LIST_CHANGES:
@@ -327,13 +300,10 @@ class Gateway:
                 made = D.from_builtins({name: _IMPLIED[name]}, D.ServerCapabilities)
                 setattr(self.capabilities, name, getattr(made, name))
         self.capabilities.logging = {}
-        offered = declared_extensions(self._servers.values(), self._report_text)
-        self.capabilities.extensions = {name: {**each.settings} for name, each in offered.items()} or None
-        if self._config is not None:
-            self._config.extensions = [*offered.values()]
-        if self._config is not None and self._options.get("instructions") is None:
+        self.extensions = [*declared_extensions(self._servers.values(), self._report_text).values()]
+        if self._options.get("instructions") is None:
             texts = [each.instructions for each in described if each is not None and each.instructions]
-            self._config.instructions = "\n\n".join(texts) or None
+            self.instructions = "\n\n".join(texts) or None
 
     # Requests
 
@@ -387,14 +357,12 @@ class Gateway:
             raise
         if audit.is_wanted:
             audit.end(params, outcome_of(result))
-        if isinstance(result, msgspec.Raw) or is_object(result):
-            ctx.method_codec = plain_codec(ctx.method)
-        return result
+        return JsonResult(result, ctx.revision) if isinstance(result, msgspec.Raw) or is_object(result) else result
 
     def _find_caller(self, ctx: Context) -> GatewayCaller:
         if self._exchanged is not None:
             self._exchanged.remember(ctx)
-        return self._callers.find(ctx)
+        return find_caller(ctx)
 
     async def _route(self, params: Any, ctx: Context, caller: GatewayCaller, audit: Audit) -> Any:
         running = self._require_running()
@@ -412,10 +380,9 @@ class Gateway:
 
     # Subscriptions
 
-    def subscriptions_listen(self, params: Any, ctx: Context) -> Awaitable[Any]:
-        """Handle `subscriptions/listen`, whose filter may have members for the extensions of servers."""
-        wanted = self._require_running().filters.find(ctx, self._find_caller(ctx))
-        return cast("Dispatcher", ctx.connection).subscriptions.listen(params, ctx, wanted)
+    def members(self, names: Sequence[str], ctx: Context) -> Mapping[str, OpenMember]:
+        """Return the functions for the members of a filter that are for the extensions of servers."""
+        return self._require_running().filters.find(names, ctx, self._find_caller(ctx))
 
     async def authorize_subscriptions(self, params: Any, ctx: Context) -> D.SubscriptionFilter:
         """Subscribe at the servers to what a client wants, and return what they grant."""
@@ -453,37 +420,33 @@ class Gateway:
             running.watches.release(holder, [uri])
         return False
 
-    async def unsubscribe(self, params: Any, ctx: Context) -> dict[str, Any]:
-        """Handle `resources/unsubscribe`."""
-        self._require_running().watches.release(self._callers.find(ctx).key, [params.uri])
-        await cast("Dispatcher", ctx.connection).remove_subscription(ctx, params.uri)
-        return {}
+    async def on_unsubscribed(self, uri: str, ctx: Context) -> None:
+        """End the subscription at the server."""
+        self._require_running().watches.release(find_caller(ctx).key, [uri])
 
     def _follow_lists(self, running: _Running, ctx: Context, caller: GatewayCaller) -> None:
         """Subscribe to the lists of the servers for a legacy client, which does not ask for that.
 
         A server that needs a connection for each client gets one for this once the client has asked for a list.
         """
-        lasts = isinstance(ctx.connection, ServerConnection)
-        if caller.key not in self._seen and lasts:
-            weakref.finalize(ctx.connection, self._forget, asyncio.get_running_loop(), caller.key)
-        before, _ = self._seen.get(caller.key, (None, 0.0))
+        client = self._seen.get(caller.key)
+        if client is None:
+            forget = ctx.on_session_end(partial(self._release, caller.key))
+            client = self._seen[caller.key] = _LegacyClient(ctx.caller.kind == "connection", forget)
+        before = client.following
         has_listed = ctx.method in LISTS or (before is not None and before.has_listed)
-        following = _Following(wants_logs(ctx), has_listed)
+        client.following = following = _Following(wants_logs(ctx), has_listed)
+        client.seen = asyncio.get_running_loop().time()
         if following != before:  # its calls may have another connection now
             capabilities = input_capabilities(ctx)
             for server in self._servers.values():
                 if announced_lists(server) and (has_listed or server.is_stateless):
                     running.watches.hold(caller.key, server, caller, capabilities, wants_logs=wants_logs(ctx))
-        self._seen[caller.key] = following, math.inf if lasts else asyncio.get_running_loop().time()
-
-    def _forget(self, loop: asyncio.AbstractEventLoop, key: CallerKey) -> None:
-        """Release the subscriptions of a client, whose connection has ended."""
-        if not loop.is_closed() and self._running is not None:
-            loop.call_soon_threadsafe(self._release, key)
 
     def _release(self, key: CallerKey) -> None:
-        self._seen.pop(key, None)
+        """Release the subscriptions of a client that has gone."""
+        if (client := self._seen.pop(key, None)) is not None:
+            client.forget_end()
         if self._running is not None:
             self._running.watches.release(key)
 
@@ -493,7 +456,8 @@ class Gateway:
         while True:
             await asyncio.sleep(max(0.05, seconds / 4))
             now = asyncio.get_running_loop().time()
-            for key in [key for key, (_, seen) in self._seen.items() if now - seen >= seconds]:
+            idle = [key for key, each in self._seen.items() if not each.is_connection and now - each.seen >= seconds]
+            for key in idle:
                 self._release(key)
 
 
@@ -512,6 +476,19 @@ class _Following(NamedTuple):
     wants_logs: bool
     has_listed: bool
     """True once the client has asked for a list."""
+
+
+@dataclass
+class _LegacyClient:
+    """A legacy client whose lists are followed."""
+
+    is_connection: bool
+    """True if its end is always noticed. A session over HTTP may be left without a word."""
+    forget_end: Callable[[], None]
+    """Undoes `on_session_end`."""
+    following: _Following | None = None
+    seen: float = 0.0
+    """The time of the loop at its last request."""
 
 
 class _Running(NamedTuple):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from types import NoneType
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -15,7 +14,6 @@ import msgspec
 from mcpspec.ext.apps import methods as apps
 from mcpspec.features import NAME_PARAMS
 from mcpspec.support.error_text import format_value
-from mcpspec.support.methods import Method
 from mcpspec.support.objects import is_object
 from typedmcp.client.extensions import ClientExtension
 from typedmcp.client.session.subscriptions import Subscription
@@ -26,9 +24,7 @@ from typedmcp.protocol.meta import SUBSCRIPTION
 from typedmcp.protocol.tasks import TASKS
 from typedmcp.revisions.features import SUPPORTED, methods_of
 
-__all__ = [
-    "QUIET_EXTENSIONS", "OnPassed", "PassedExtensions", "notification_record", "passed_extensions",
-]  # fmt: skip
+__all__ = ["QUIET_EXTENSIONS", "OnPassed", "PassedExtensions", "passed_extensions"]
 
 QUIET_EXTENSIONS: Final = frozenset((TASKS.identifier, apps.EXTENSION_ID))
 """Extensions that have no notifications within calls, so that clients with them can share a connection."""
@@ -97,22 +93,10 @@ class PassedExtensions(ClientExtension):
             return self._drop(method, f"is not part of {ctx.revision}")
         if method not in _LEGACY and not ctx.client_capabilities.extensions:
             return self._drop(method, "came for a client that has declared no extension")
-        return ctx.notify(notification_record(method), plain)
+        return ctx.notify(method, plain)
 
     def _drop(self, method: str, reason: str) -> object:
         """Report a notification that reaches no client."""
         text = f"the notification {format_value(method)} of a server {reason}"
         self._report(Diagnostic(DiagnosticKind.DROPPED, text))
         return None
-
-
-class _UnknownMessage(msgspec.Struct):
-    """A message of an extension."""
-
-
-def notification_record(method: str) -> Method[Any, Any]:
-    """Return a record for a notification that the gateway has no schema of."""
-    return Method(
-        name=method, sender="both", kind="notification", message=_UnknownMessage, params=NoneType,
-        params_required=False, result=NoneType, handler="",
-    )  # fmt: skip

@@ -21,9 +21,8 @@ from typedmcp.client.config import ServerEntry
 from typedmcp.client.connection.options import ConnectOptions
 from typedmcp.client.connection.targets import is_url
 from typedmcp.client.pool import ClientLease, ClientPool
-from typedmcp.client.results.decoder import ResultProblem, result_decoder
 from typedmcp.client.results.server_description import ServerDescription
-from typedmcp.errors import DecodeError, Error, ProtocolError, RemoteError
+from typedmcp.errors import Error, RemoteError
 from typedmcp.gateway.callers import GATEWAY, CallerKey, GatewayCaller
 from typedmcp.gateway.extension_results import find_added_result
 from typedmcp.gateway.names import NameRules
@@ -33,7 +32,7 @@ from typedmcp.gateway.questions import ForwardedCall, ServerQuestions
 from typedmcp.gateway.shares import CallShares, ConnectionNumbers, ConnectionShares
 from typedmcp.limits import DEFAULT_LIMITS
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
-from typedmcp.protocol.meta import CAPABILITIES, LOG_LEVEL, SERVER_INFO
+from typedmcp.protocol.meta import SERVER_INFO
 from typedmcp.revisions.features import FEATURES, is_modern, methods_of, structs_of
 from typedmcp.server.context import Context
 
@@ -48,7 +47,6 @@ __all__ = [
     "can_be_asked",
     "describe",
     "encode_identity",
-    "encoded_params",
     "input_capabilities",
     "plain_params",
     "send",
@@ -64,8 +62,6 @@ _INPUTS: Final = ("sampling", "elicitation", "roots")
 """The capabilities of clients for questions."""
 _LOWEST_LEVEL: Final = "emergency"
 """The level of log messages while no caller asked for any: the protocol has no level for none."""
-_PROBLEMS: Final = 100
-"""Wrong items of a result that are left out. More of them make the result wrong."""
 MAX_LISTED: Final = 10_000
 """Names of one list of a server that are remembered. Further ones are asked for as if they were not listed."""
 _QUESTION_SECONDS: Final = 30.0
@@ -215,7 +211,7 @@ class LeasedClient(NamedTuple):
 
 def wants_logs(ctx: Context) -> bool:
     """Return whether the client of a request has asked for log messages."""
-    return ctx.metadata.log_level is not None
+    return ctx.log_level is not None
 
 
 def input_capabilities(ctx: Context) -> dict[str, Any]:
@@ -376,11 +372,11 @@ async def send(
     """
     client, ctx = leased.client, call.ctx
     options = await call_options(leased, call, seconds)
-    if client.revision != ctx.revision or not is_plain or not ctx.raw:  # the server itself reads a list without bytes
+    if client.revision != ctx.revision or not is_plain:
         if hasattr(params, "request_state"):
             params = msgspec.structs.replace(params, request_state=state)
         return await client.send(record, params, rounds=0, **options)
-    plain = plain_params(ctx.raw, params, state)
+    plain = plain_params(ctx.raw_params(), params, state)
     if "task" in plain and FEATURES[client.revision].has_tasks:
         del plain["task"]  # the gateway declares no tasks there, so the call is a usual one
     raw = await client.send_raw(record.name, plain, **options)
@@ -391,19 +387,19 @@ async def call_options(leased: LeasedClient, call: ForwardedCall, seconds: float
     """Return the options of a call at a server, with the `_meta` of its client. Legacy servers get its log level."""
     client, questions = leased
     ctx = call.ctx
-    level = ctx.metadata.log_level
+    level = ctx.log_level
     given: dict[str, Any] = ctx.meta or {}
     meta = {name: value for name, value in given.items() if not name.startswith(_META_PREFIX)}
     has_progress = meta.pop("progressToken", None) is not None
+    options: dict[str, Any] = {}
     if is_modern(client.revision):
         if capabilities := input_capabilities(ctx):  # the client itself has none there
-            meta[CAPABILITIES] = capabilities
+            options["capabilities"] = capabilities
         if level is not None:
-            meta[LOG_LEVEL] = level
-    elif (lowest := ctx.metadata.lowest_level) not in (None, questions.level):
+            options["log_level"] = level
+    elif (lowest := ctx.lowest_log_level) not in (None, questions.level):
         questions.level = lowest
         await _set_level(client, lowest, ctx)
-    options: dict[str, Any] = {}
     if meta:
         options["meta"] = meta
     if has_progress:
@@ -423,24 +419,12 @@ async def _set_level(client: Client, level: Any, ctx: Context) -> None:
         ctx.report(f"logging/setLevel: {error}")
 
 
-class _ForwardedMessage(msgspec.Struct):
-    params: dict[str, Raw] = {}
-
-
-_decode_message = msgspec.json.Decoder(_ForwardedMessage).decode
 _decode_plain = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-def encoded_params(raw: bytes) -> dict[str, Raw]:
-    """Return the parameters of a message as its client wrote them, each encoded, without `_meta`."""
-    params = _decode_message(raw).params
-    params.pop("_meta", None)
-    return params
-
-
-def plain_params(raw: bytes, params: Any, state: str | None) -> dict[str, Any]:
+def plain_params(encoded: Mapping[str, Raw], params: Any, state: str | None) -> dict[str, Any]:
     """Return the parameters of a message as its client wrote them, with the names and answers of `params`."""
-    plain: dict[str, Any] = encoded_params(raw)
+    plain: dict[str, Any] = {**encoded}
     for member in _OWN_MEMBERS:
         if member in plain:
             value = getattr(params, member)
@@ -449,8 +433,8 @@ def plain_params(raw: bytes, params: Any, state: str | None) -> dict[str, Any]:
         del plain["cursor"]
     if "requestState" in plain or "inputResponses" in plain:
         answers: Mapping[str, Any] = params.input_responses or {}
-        encoded = plain.pop("inputResponses", None)
-        given: dict[str, Any] = {} if encoded is None else _decode_plain(encoded)
+        written = plain.pop("inputResponses", None)
+        given: dict[str, Any] = {} if written is None else _decode_plain(written)
         kept = {key: answer for key, answer in given.items() if key in answers}
         plain.pop("requestState", None)
         plain.update({"inputResponses": kept} if kept else {}, **({} if state is None else {"requestState": state}))
@@ -475,27 +459,15 @@ def _checked(client: Client, method: str, raw: Raw, ctx: Context) -> Any:
     try:
         typed = _checker(method, revision)(raw)
     except ValueError:
-        return find_added_result(raw, ctx) or _understand(method, revision, raw, ctx)
+        return find_added_result(raw, ctx) or client.decode(method, raw)
     if not is_modern(revision):
         return raw
     if typed.result_type == "complete" and typed.meta and SERVER_INFO in typed.meta:
         return raw
     if typed.result_type not in ("complete", "input_required"):
-        return find_added_result(raw, ctx) or _understand(method, revision, raw, ctx)
+        return find_added_result(raw, ctx) or client.decode(method, raw)
     value = _decode_plain(raw)
     return D.from_builtins(value, D.InputRequiredResult) if typed.result_type == "input_required" else value
-
-
-def _understand(method: str, revision: str, raw: Raw, ctx: Context) -> Any:
-    """Return what can be understood of a result that does not fit its method. Raises `ProtocolError`."""
-    problems: list[ResultProblem] = []
-    try:
-        result = result_decoder(method, revision)(raw, problems, _PROBLEMS)
-    except DecodeError as error:
-        raise ProtocolError(f"result of {method}: {error}") from error
-    for problem in problems:
-        ctx.report(f"the server sent a wrong result: {problem}")
-    return result
 
 
 async def describe(leases: Leases, server: GatewayServer, caller: GatewayCaller, seconds: float) -> bool:

@@ -19,8 +19,8 @@ from typedmcp import dialect
 from typedmcp.errors import INTERNAL_ERROR, InvalidParamsError, RemoteError
 from typedmcp.gateway.callers import CallerKey
 from typedmcp.gateway.questions import ParkedCalls
-from typedmcp.server.config import WorkerLink
 from typedmcp.server.context import Context
+from typedmcp.server.service import WorkerLink
 
 __all__ = ["WorkerCalls"]
 

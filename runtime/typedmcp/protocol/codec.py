@@ -28,6 +28,7 @@ from typedmcp.errors import DecodeError, UsageError
 from typedmcp.nesting import encode_json
 from typedmcp.protocol.backends import models, models_methods, to_struct
 from typedmcp.protocol.framing import RequestId
+from typedmcp.protocol.json_results import JsonResult, json_result_reader
 from typedmcp.protocol.nulls import remove_nulls
 from typedmcp.protocol.repairs import FindRepair, repair_finder
 from typedmcp.revisions.conversions import downgrader, upgrader
@@ -115,7 +116,7 @@ class MethodCodec:
         self._record = method
         self._revision = revision
         self._table = table
-        self.downgrades: dict[type, Converter | None] = {}
+        self.downgrades: dict[type, Converter | None] = {JsonResult: json_result_reader(revision)}
         """The converters of results by their class, compiled so far. None stands for no conversion."""
 
     def upgrade(self, params: Any, meta: Any) -> Any:
@@ -190,20 +191,22 @@ def _results(method: Method[Any, Any], table: MethodTable) -> list[type]:
 
 
 class _UnknownMethodCodec(MethodCodec):
-    def __init__(self, method: str, *, is_request: bool) -> None:
+    def __init__(self, method: str, revision: str, *, is_request: bool) -> None:
         self.method, self.handler_name, self.is_request, self.accepts_input = method, "fallback", is_request, False
-        self.header, self.name_param = method.encode(errors="replace"), None
-        self.downgrades: dict[type, Converter | None] = {}
+        self.header, self.name_param, self._revision = method.encode(errors="replace"), None, revision
+        self.downgrades: dict[type, Converter | None] = {JsonResult: json_result_reader(revision)}
 
-    def downgrade(self, result: object, dropped: DroppedFields) -> Any:  # noqa: ARG002  # no type is known
+    def downgrade(self, result: object, dropped: DroppedFields) -> Any:  # no other type is known
+        if isinstance(result, JsonResult):
+            return json_result_reader(self._revision)(result, dropped)
         if is_object(result) or isinstance(result, msgspec.Struct | Raw) or hasattr(result, "model_dump"):
             return result
         raise UsageError(f"the handler of {self.method} returned {type(result).__name__}, expected an object")
 
 
-def fallback_codec(method: str, *, is_request: bool) -> MethodCodec:
+def fallback_codec(method: str, revision: str, *, is_request: bool) -> MethodCodec:
     """Return the codec of a method that the protocol does not have. It converts nothing."""
-    return _UnknownMethodCodec(method, is_request=is_request)
+    return _UnknownMethodCodec(method, revision, is_request=is_request)
 
 
 class Codec:

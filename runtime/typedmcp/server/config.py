@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final, ForwardRef, Literal, Protocol, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, ForwardRef, Literal, TypeAlias, TypedDict, Unpack
 
 import msgspec
 
@@ -44,6 +44,7 @@ from typedmcp.server.handlers import (
     subscription_check_of,
 )
 from typedmcp.server.lifespan import Lifespan, LifespanManager, Lifespans
+from typedmcp.server.service import Service, WorkerLink
 from typedmcp.server.state_token import StateSigner, UsedStates
 from typedmcp.transports.concurrency import name_function
 
@@ -54,7 +55,7 @@ else:  # for `inspect.signature`
     Extension = ForwardRef("Extension", module="typedmcp.protocol.extensions")
     OfferedExtension = ForwardRef("OfferedExtension", module="typedmcp.server.extension_setup")
 
-__all__ = ["CANCELLATION_SHARE", "ServerConfig", "ServerDefaults", "ServerOptions", "TaskSupport", "WorkerLink"]
+__all__ = ["CANCELLATION_SHARE", "ServerConfig", "ServerDefaults", "ServerOptions", "TaskSupport"]
 
 D = dialect.structs
 
@@ -117,26 +118,6 @@ class ServerOptions(TypedDict, total=False):
     `typedmcp_otel.instrument()`, if it was called. None for none."""
 
 
-class WorkerLink(Protocol):
-    """Sends messages to the other workers of a shared store, and receives theirs."""
-
-    message_handlers: dict[str, Callable[..., None]]
-    """The functions that handle messages, by kind."""
-
-    @property
-    def worker(self) -> str:
-        """The name of this worker."""
-        ...
-
-    async def send_to(self, worker: str, kind: str, *arguments: Any) -> None:
-        """Send a message to one worker. A message to a dead worker is dropped."""
-        ...
-
-    def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Run a coroutine in a task that is cancelled when the application closes."""
-        ...
-
-
 class ServerDefaults(TypedDict, total=False):
     """The defaults that a `Server` has for its own options, returned by its `__server_config__`."""
 
@@ -150,9 +131,6 @@ class ServerDefaults(TypedDict, total=False):
     extensions: Sequence[Extension | OfferedExtension]
     handle: Callable[..., Any]
     call_tool: Callable[..., Any]
-    bind: Callable[[ServerConfig], object]
-    bind_workers: Callable[[WorkerLink], None]
-    """Called with the configuration, for handlers that change it while they are served."""
 
 
 def _log_diagnostic(diagnostic: Diagnostic) -> None:
@@ -170,6 +148,8 @@ class ServerConfig:
     def __init__(self, handler: object, **options: Unpack[ServerOptions]) -> None:
         codec, revisions = options.get("codec", "msgspec"), options.get("revisions", SUPPORTED)
         _check_options(handler, options)
+        self._service = handler if isinstance(handler, Service) else None
+        self._extensions: Sequence[OfferedExtension] = ()
         defaults = _defaults_of(handler, codec)
         self.handler = handler
         self.functions: dict[str, Callable[..., Any]] = functions_of(handler, options.get("methods", dialect.methods))
@@ -177,7 +157,7 @@ class ServerConfig:
         self.authorize_subscriptions: Callable[[Any, Any], Any] | None = subscription_check_of(handler)
         """The method of the handler that decides what a client may subscribe to, if it has one."""
         instructions = options.get("instructions")
-        self.instructions: str | None = defaults.get("instructions") if instructions is None else instructions
+        self._instructions = defaults.get("instructions") if instructions is None else instructions
         lifespans = _with_lifespan(defaults.get("lifespans", dict), handler, options.get("lifespan"))
         self.lifespans: LifespanManager = LifespanManager(self._with_extensions(lifespans))
         """The lifespans. The connection or application that serves the handler enters them."""
@@ -187,24 +167,22 @@ class ServerConfig:
         self.legacy_revisions: list[str] = [revision for revision in self.revisions if not is_modern(revision)]
         self.codec: Backend = codec
         self.methods: MethodTable | None = options.get("methods")
-        self.capabilities: D.ServerCapabilities = _declared_capabilities(self.functions, defaults, options)
+        self._capabilities = _declared_capabilities(self.functions, defaults, options)
+        self._has_own_capabilities = self._service is None or options.get("capabilities") is not None
         self.call_tool: Callable[..., Any] | None = defaults.get("call_tool") or self.functions.get("call_tool")
         """Calls a tool, without the middleware of a `Server`."""
         if "complete" in self.functions:
-            self.functions["complete"] = guard_completion(self.functions["complete"], self.capabilities)
+            self.functions["complete"] = guard_completion(self.functions["complete"], lambda: self.capabilities)
         self.empty_lists: dict[str, Callable[..., Any]] = self._empty_lists()
         """Functions for the lists that the capabilities promise and the handler lacks."""
         self.state_signer: StateSigner = options.get("state_signer") or StateSigner()
         self.used_states: UsedStates = UsedStates()
         """The states for single use that were used on connections of lines. Over HTTP the store has them."""
-        self.extensions: Sequence[OfferedExtension] = ()
-        """The extensions that the server offers."""
         self.extension_results: Mapping[tuple[str, str], ExtensionResult] = {}
         """The results that extensions add, by method and `resultType`."""
         self.extension_methods: Mapping[str, tuple[OwnMethod, ...]] = {}
         """The methods of extensions that clients can call, by revision."""
-        self.name_params: Mapping[str, str] = NAME_PARAMS
-        """The parameters that the header `Mcp-Name` repeats, by method."""
+        self._name_params: Mapping[str, str] = NAME_PARAMS
         self.task_support_of: Callable[[str], TaskSupport] | None = defaults.get("task_support_of")
         """Returns whether a tool runs as a task. None for handlers other than a `Server`."""
         if given := [*defaults.get("extensions", ()), *options.get("extensions", ())]:
@@ -239,10 +217,42 @@ class ServerConfig:
         """The format of a modern response, for its id and its result without the closing brace."""
         self.meta_copiers: dict[type, Callable[[Any, Any], Any]] = {}
         """For each class of results seen so far, a function that copies a result with another `_meta`."""
-        self.bind_workers: Callable[[WorkerLink], None] | None = defaults.get("bind_workers")
-        """Called with the link to the other workers, if there is a shared store."""
-        if (bind := defaults.get("bind")) is not None:
-            bind(self)
+        self.workers: WorkerLink | None = None
+        """The other workers that serve the same clients. The application with a shared store sets it."""
+
+    # What a service may change while it is served
+
+    @property
+    def instructions(self) -> str | None:
+        """The instructions for the client's model."""
+        own = self._instructions
+        return own if own is not None or self._service is None else self._service.instructions
+
+    @property
+    def capabilities(self) -> D.ServerCapabilities:
+        """The capabilities to declare."""
+        if self._has_own_capabilities or self._service is None:
+            return self._capabilities
+        if not (extensions := self.extensions):
+            return self._service.capabilities
+        from typedmcp.server.extension_setup import declare_extensions  # few servers have extensions
+
+        return declare_extensions(self._service.capabilities, extensions)
+
+    @property
+    def extensions(self) -> Sequence[OfferedExtension]:
+        """The extensions that the server offers."""
+        return self._extensions if self._service is None else (*self._extensions, *self._service.extensions)
+
+    @property
+    def name_params(self) -> Mapping[str, str]:
+        """The parameters that the header `Mcp-Name` repeats, by method."""
+        return self._name_params if self._service is None else {**self._name_params, **self._service.header_params}
+
+    @property
+    def service(self) -> Service | None:
+        """The handler, if it is a service."""
+        return self._service
 
     @cached_property
     def threaded(self) -> frozenset[str]:
@@ -256,20 +266,22 @@ class ServerConfig:
         setup = set_up(
             extensions, revisions=self.revisions, codec=self.codec, table=self.methods, handle=defaults.get("handle")
         )
-        self.extensions, self.extension_results = setup.extensions, setup.results
-        self.extension_methods, self.name_params = setup.methods, setup.name_params
+        self._extensions, self.extension_results = setup.extensions, setup.results
+        self.extension_methods, self._name_params = setup.methods, setup.name_params
         self.functions.update(setup.functions)
         for each in extensions:
             if each.legacy is not None and any(revision in each.legacy.revisions for revision in self.revisions):
                 each.legacy.extend(self.functions, self, defaults.get("handle"))
-        self.capabilities = declare_extensions(self.capabilities, extensions)
+        self._capabilities = declare_extensions(self._capabilities, extensions)
 
     def _with_extensions(self, lifespans: Lifespans) -> Lifespans:
-        """Return the lifespans of the server, and then those of its extensions."""
+        """Return the lifespans of the server, and then those of its extensions. A service comes first."""
 
         def extended() -> Mapping[object, Lifespan]:
-            made: dict[object, Lifespan] = dict(lifespans())
-            for each in self.extensions:
+            service = self._service
+            made: dict[object, Lifespan] = {} if service is None else {Service: lambda _: service.open(self)}
+            made.update(lifespans())
+            for each in self._extensions:
                 if (enter := each.lifespan) is not None:
                     made[each] = partial(_enter_extension, enter, self)
             return made
@@ -362,11 +374,13 @@ def _check_signer(signer: object) -> None:
 def _defaults_of(handler: object, codec: Backend) -> ServerDefaults:
     """Return the defaults that a `Server` has for its options; none for other handlers."""
     defaults: Callable[[], ServerDefaults] | None = getattr(handler, "__server_config__", None)
-    if defaults is None:
+    if defaults is None and not isinstance(handler, Service):
         return {}
     if codec != "msgspec":
         raise UsageError("codec is for handlers: a Server converts the types of its functions itself")
-    return defaults()
+    if isinstance(handler, Service):
+        return {"info": handler.info, "changes": handler.changes, "input_schema_of": handler.input_schema_of}
+    return {} if defaults is None else defaults()
 
 
 def _enter_extension(enter: Callable[[ServerConfig], Any], config: ServerConfig, _owner: object) -> Any:

@@ -186,6 +186,7 @@ class ServerConnection(Dispatcher):
         self._flush()
         self.is_closed = True
         self.closing.set()
+        self.end_callbacks.call()
         self.subscriptions.close()
         for ctx in list(self.in_flight.values()):
             ctx.cancelled = True  # a handler in a thread sees nothing else

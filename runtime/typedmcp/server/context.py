@@ -22,8 +22,10 @@ from typedmcp.protocol.notifications import LEVELS, LogLevel
 from typedmcp.server.attempts import Attempt
 from typedmcp.server.changes import Changes
 from typedmcp.server.config import ServerConfig
+from typedmcp.server.ending import EndCallbacks
 from typedmcp.server.metadata import RequestMetadata
 from typedmcp.server.principal import Principal
+from typedmcp.server.service import Caller
 from typedmcp.transports.concurrency import is_awaitable
 
 if TYPE_CHECKING:
@@ -106,6 +108,10 @@ class ContextBackend(Protocol):
     def thread_id(self) -> int: ...
     @property
     def session_id(self) -> str | None: ...
+    @property
+    def stored_session_id(self) -> str | None: ...
+    @property
+    def end_callbacks(self) -> EndCallbacks: ...
     def client_of(self, ctx: Context) -> ClientKey: ...
     def is_congested(self, ctx: Context | None) -> bool: ...
     def drain(self, ctx: Context | None) -> Coroutine[Any, Any, None]: ...
@@ -214,6 +220,48 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
     def session_id(self) -> str | None:
         """A text that identifies the connection or session, as secret as the session. None without a session."""
         return self._backend.session_id
+
+    @property
+    def caller(self) -> Caller:
+        """The client, as far as it can be told from others: by its connection, session, access token or address."""
+        backend = self._backend
+        session, principal = backend.session_id, self.principal
+        if session is not None:
+            return Caller(session, "connection" if backend.stored_session_id is None else "session", True)
+        if principal is not None:
+            return Caller(principal.key, "principal", True)
+        return Caller(str(self.client_key or ""), "address", False)
+
+    def on_session_end(self, function: Callable[[], object]) -> Callable[[], None]:
+        """Call a function once, in the event loop, when the connection or the session of the client ends.
+
+        A session that its client has left without a word ends when this worker needs its place. Other clients over HTTP
+        have no session, and the function is never called. The function that is returned undoes this.
+        """
+        if self._backend.session_id is None:
+            return lambda: None
+        return self._backend.end_callbacks.add(function)
+
+    def raw_params(self) -> dict[str, msgspec.Raw]:
+        """Return the parameters as the client wrote them, each encoded, to pass them on. `_meta` is left out."""
+        params = _decode_raw_params(self.raw).params
+        params.pop("_meta", None)
+        return params
+
+    @property
+    def accepts_input(self) -> bool:
+        """True if the result of the request may be an `InputRequiredResult`."""
+        return self.method_codec.accepts_input
+
+    @property
+    def log_level(self) -> LogLevel | None:
+        """The level of log messages that the client has asked for. None: it has asked for none."""
+        return cast("LogLevel | None", self.metadata.log_level)
+
+    @property
+    def lowest_log_level(self) -> LogLevel | None:
+        """The lowest level of log messages that the client gets, also if it has not asked. None: it gets none."""
+        return cast("LogLevel | None", self.metadata.lowest_level)
 
     def has_scopes(self, *scopes: str) -> bool:
         """Return whether the access token of the request has all these scopes.
@@ -334,18 +382,24 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
             self._backend.report(Diagnostic(DiagnosticKind.DROPPED, text, self.method, self.id))
         return count < limit
 
-    def notify(self, method: Method[P, None], params: P) -> Awaitable[None]:
+    @overload
+    def notify(self, method: Method[P, None], params: P) -> Awaitable[None]: ...
+    @overload
+    def notify(self, method: str, params: Mapping[str, Any]) -> Awaitable[None]: ...
+    def notify(self, method: Any, params: Any) -> Awaitable[None]:
         """Send a notification by its record, which is one of a package that extends the protocol.
 
-        One of an extension that the client has not declared is not sent, and reported.
+        A name instead of a record sends plain JSON. A notification of an extension that the client has not declared is
+        not sent, and reported.
         """
+        name: str = method if isinstance(method, str) else method.name
         for each in self._backend.config.extensions:
-            if method.name in each.extension.methods and not each.extension.is_declared(self.client_capabilities):
-                text = f"{method.name}: the client has not declared {each.extension.identifier}"
+            if name in each.extension.methods and not each.extension.is_declared(self.client_capabilities):
+                text = f"{name}: the client has not declared {each.extension.identifier}"
                 self._backend.report(Diagnostic(DiagnosticKind.DROPPED, text, self.method, self.id))
                 return self._send(None)
         plain: Any = params if isinstance(params, msgspec.Struct) else to_plain(params)
-        return self._send(lambda: self._backend.notify(self, method.name, plain))
+        return self._send(lambda: self._backend.notify(self, name, plain))
 
     def report(self, text: str, error: BaseException | None = None) -> None:
         """Report a failure to the operator, through `on_diagnostic`. Nothing is sent to the client."""
@@ -481,3 +535,10 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
             self.attempt = self.attempt or Attempt()
             key = self.attempt.next_key(request.method)
         return (await self.ask({key: request}))[key]
+
+
+class _RawMessage(msgspec.Struct):
+    params: dict[str, msgspec.Raw] = {}
+
+
+_decode_raw_params = msgspec.json.Decoder(_RawMessage).decode

@@ -17,7 +17,7 @@ from types import CoroutineType, coroutine
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET
 
 from mcpspec.support.converters import DroppedFields
 from mcpspec.support.error_text import format_value
@@ -57,6 +57,7 @@ from typedmcp.protocol.codec import (
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind, cancellation_diagnostic
 from typedmcp.protocol.framing import Batch, Frame, InvalidMessage, OversizeMessage, RequestId, classify, classify_value
 from typedmcp.protocol.integers import restore_integers
+from typedmcp.protocol.json_results import JsonResult
 from typedmcp.protocol.meta import VERSION
 from typedmcp.protocol.notifications import Change
 from typedmcp.protocol.nulls import nulls_diagnostic
@@ -68,6 +69,7 @@ from typedmcp.server.attempts import remove_unknown_answers
 from typedmcp.server.batches import BatchResponse
 from typedmcp.server.config import ServerConfig
 from typedmcp.server.context import Context, ResponseSink
+from typedmcp.server.ending import EndCallbacks
 from typedmcp.server.handshake import REPEATED_INITIALIZE, Handshake
 from typedmcp.server.input_requests import InputRequests, is_input_required, requested_input
 from typedmcp.server.metadata import MetadataCache, RequestMetadata
@@ -109,8 +111,8 @@ class Dispatcher:
     __slots__ = (
         "__weakref__", "_calls", "_closing", "_codec", "_fast_functions", "_features", "_functions", "_is_modern",
         "_known_metadata", "_max_in_flight", "_meta_copiers", "_threads", "_was_large", "client", "config",
-        "handshake", "in_flight", "input_requests", "is_closed", "is_local", "metadata", "observer", "pending",
-        "principal", "request_headers", "subscriptions", "tasks", "thread_id",
+        "end_callbacks", "handshake", "in_flight", "input_requests", "is_closed", "is_local", "metadata", "observer",
+        "pending", "principal", "request_headers", "subscriptions", "tasks", "thread_id",
     )  # fmt: skip
 
     def __init__(
@@ -141,6 +143,8 @@ class Dispatcher:
         self.handshake: Handshake = Handshake(config)
         self.metadata: MetadataCache = MetadataCache(self._check_version)
         self.tasks: set[asyncio.Task[Any]] = set()
+        self.end_callbacks: EndCallbacks = EndCallbacks()
+        """The functions for the end of the connection or session."""
         self._max_in_flight = config.limits.requests_in_flight
         self._calls = config.budgets.calls
         self._threads = threads or ThreadLimiter(config.limits.threads)
@@ -711,7 +715,7 @@ class Dispatcher:
         if method_codec is None:
             if "fallback" not in self._functions:
                 raise RemoteError(METHOD_NOT_FOUND, f"method not found: {method}")
-            unknown = fallback_codec(method, is_request=is_request)
+            unknown = fallback_codec(method, metadata.revision, is_request=is_request)
             return self._call(unknown, frame.id, None, metadata, line, sink)
         if method_codec.is_request != is_request:
             wanted = "a request and needs an id" if method_codec.is_request else "a notification and has no id"
@@ -807,7 +811,7 @@ class Dispatcher:
             text = f"method not found: {ctx.method}" + (f": {reason}" if reason else "")
             self._respond_remote_error(ctx, RemoteError(METHOD_NOT_FOUND, text))
             return None
-        ctx.method_codec = fallback_codec(ctx.method, is_request=ctx.method_codec.is_request)
+        ctx.method_codec = fallback_codec(ctx.method, ctx.revision, is_request=ctx.method_codec.is_request)
         ctx.params = _decode_plain_params(ctx.raw).params
         return self._handle_result(ctx, self.call_handler(ctx, ctx.method, ctx.params))
 
@@ -862,7 +866,7 @@ class Dispatcher:
         if (
             ctx.metadata.features is self._features
             and not ctx.cancelled
-            and (result.__class__ is Raw or getattr(result, "result_type", None) == "complete")
+            and (result.__class__ is JsonResult or getattr(result, "result_type", None) == "complete")
         ):
             line = self.encode_result(ctx, result, is_registered=True)
         if line is None:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, TypeVar, cast, overload
 
 import msgspec
 
 from mcpspec.support.methods import Method
 from mcpspec.support.objects import is_object
 from mcpspec.support.structs import from_builtins, to_builtins
+from typedmcp import dialect
 from typedmcp.errors import DecodeError, InvalidParamsError
 from typedmcp.protocol.meta import SUBSCRIPTION
 from typedmcp.server.context import Context
 from typedmcp.server.extension_setup import OfferedExtension, require_extension
+from typedmcp.server.service import OpenMember, Service
 
 __all__ = [
     "ExtensionFilters", "ExtensionListener", "FilterBackend", "WantedMember", "find_filters", "open_filters",
-    "plain_filter",
 ]  # fmt: skip
 
 P = TypeVar("P")
@@ -33,9 +34,10 @@ class FilterBackend(Protocol):
 
 
 class WantedMember(NamedTuple):
-    """A member of a filter that an extension serves."""
+    """A member of a filter that an extension, or a service, serves."""
 
-    extension: OfferedExtension
+    open: OpenMember
+    """The function that serves it."""
     name: str
     value: Any
 
@@ -50,20 +52,25 @@ class ExtensionListener:
         self._delayed: dict[object, tuple[str, Any]] = {}
         self._has_begun = False
 
-    def notify(self, method: Method[P, None], params: P, *, key: object = None) -> None:
+    @overload
+    def notify(self, method: Method[P, None], params: P, *, key: object = None) -> None: ...
+    @overload
+    def notify(self, method: str, params: Mapping[str, Any], *, key: object = None) -> None: ...
+    def notify(self, method: Any, params: Any, *, key: object = None) -> None:
         """Send a notification, with the id of the subscription. Call it in the event loop.
 
-        Until the subscription is acknowledged, and while the client does not read, one notification waits for each key,
-        the newest. Without a key that is the method.
+        A name instead of a record sends plain JSON. Until the subscription is acknowledged, and while the client does
+        not read, one notification waits for each key, the newest. Without a key that is the method.
         """
         if self.ctx.cancelled:
             return
+        name: str = method if isinstance(method, str) else method.name
         if not self._has_begun or self._backend.is_congested(self.ctx):
-            self._delayed[method.name if key is None else key] = method.name, params
+            self._delayed[name if key is None else key] = name, params
             if self._has_begun:
                 self._backend.drain_later(self.ctx)
         else:
-            self._send(method.name, params)
+            self._send(name, params)
 
     def resume(self) -> None:
         """Send the delayed notifications, if the client reads again."""
@@ -97,24 +104,27 @@ class ExtensionFilters:
             listener.resume()
 
 
-def find_filters(ctx: Context, extensions: Sequence[OfferedExtension]) -> list[WantedMember]:
-    """Return the members that a `subscriptions/listen` request has for extensions, decoded.
+def find_filters(
+    ctx: Context, extensions: Sequence[OfferedExtension], service: Service | None = None
+) -> list[WantedMember]:
+    """Return the members that a `subscriptions/listen` request has for extensions, decoded, and for a service.
 
     Raises `MissingCapabilityError` for an extension that the client has not declared, and `InvalidParamsError`.
     """
-    wanted: Any = plain_filter(ctx)
+    wanted: Any = _decode_listen(ctx.raw).params.notifications
     found: list[WantedMember] = []
+    if not is_object(wanted):
+        return found
     for extension in extensions:
-        for member, (kind, _) in extension.filters.items():
-            if is_object(wanted) and member in wanted:
+        for member, (kind, serve) in extension.filters.items():
+            if member in wanted:
                 require_extension(extension.extension, ctx)
-                found.append(WantedMember(extension, member, _decode_member(member, wanted[member], kind)))
+                found.append(WantedMember(serve, member, _decode_member(member, wanted[member], kind)))
+    if service is not None:
+        known = {*dialect.exact.SubscriptionFilter.__struct_encode_fields__, *(each.name for each in found)}
+        served = service.members([name for name in wanted if name not in known], ctx)
+        found += [WantedMember(serve, name, wanted[name]) for name, serve in served.items()]
     return found
-
-
-def plain_filter(ctx: Context) -> Any:
-    """Return the filter of a `subscriptions/listen` request as plain JSON, with members that no schema knows."""
-    return _decode_listen(ctx.raw).params.notifications
 
 
 def _decode_member(member: str, value: Any, kind: Any) -> Any:
@@ -130,10 +140,9 @@ async def open_filters(wanted: Sequence[WantedMember], ctx: Context, backend: Fi
     """Begin to serve the members of a filter. The caller closes the stack of what is returned."""
     made = ExtensionFilters()
     try:
-        for extension, member, value in wanted:
+        for serve, member, value in wanted:
             listener = ExtensionListener(ctx, backend)
-            function = extension.filters[member][1]
-            granted = await made.stack.enter_async_context(function(value, listener))
+            granted = await made.stack.enter_async_context(serve(value, listener))
             if granted is not None:
                 made.granted[member] = granted
             made.listeners.append(listener)

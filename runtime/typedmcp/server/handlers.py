@@ -125,7 +125,7 @@ def _empty_list(kind: Any, member: str, backend: Backend) -> Callable[[Any, Any]
 
 
 def guard_completion(
-    complete: Callable[[Any, Any], Any], capabilities: dialect.structs.ServerCapabilities
+    complete: Callable[[Any, Any], Any], capabilities: Callable[[], dialect.structs.ServerCapabilities]
 ) -> Callable[[Any, Any], Any]:
     """Wrap a handler's `complete`, so that the method is unknown unless the capabilities promise completions.
 
@@ -134,7 +134,7 @@ def guard_completion(
 
     @wraps(complete)
     def guarded(params: Any, ctx: Any) -> Any:
-        if capabilities.completions is None:  # a server may declare them later
+        if capabilities().completions is None:  # a server may declare them later
             raise MethodNotFoundError(ctx.method)
         return complete(params, ctx)
 

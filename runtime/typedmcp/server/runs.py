@@ -27,6 +27,7 @@ from typedmcp.revisions.features import DIALECT, structs_of
 from typedmcp.server.attempts import AskedQuestion
 from typedmcp.server.config import ServerConfig
 from typedmcp.server.context import Context
+from typedmcp.server.ending import EndCallbacks
 from typedmcp.server.input_requests import check_requests, is_input_required
 from typedmcp.server.metadata import RequestMetadata
 from typedmcp.server.principal import Principal
@@ -91,6 +92,8 @@ class _RunBackend:
         self.request_headers: Mapping[str, str] = headers
         self.is_local: bool = is_local
         self.session_id: str | None = None
+        self.stored_session_id: str | None = None
+        self.end_callbacks: EndCallbacks = EndCallbacks()
         self.thread_id: int = get_ident()
         self._loop = asyncio.get_running_loop()
 

@@ -106,14 +106,13 @@ class Subscriptions:
         """The bytes of the URIs of a legacy connection."""
         self._unsubscribe: Callable[[], None] | None = None
 
-    async def listen(self, params: Any, ctx: Context, wanted: list[WantedMember] | None = None) -> Any:
+    async def listen(self, params: Any, ctx: Context) -> Any:
         """Handle `subscriptions/listen`: acknowledge it, and respond when the server ends it.
 
-        It does when it closes the connection, or when the client's credentials expire. `wanted` are the members of the
-        filter that extensions serve; by default those of the extensions of the server.
+        It does when it closes the connection, or when the client's credentials expire.
         """
-        if wanted is None:
-            wanted = self._find_filters(ctx) if self._backend.config.extensions else []
+        config = self._backend.config
+        wanted = self._find_filters(ctx) if config.extensions or config.service is not None else []
         with self._hold_for(ctx) as hold:
             granted = await self._authorize(self._grant(to_struct(params).notifications, hold), ctx)
             del params  # it may be large
@@ -149,7 +148,7 @@ class Subscriptions:
     def _find_filters(self, ctx: Context) -> list[WantedMember]:
         from typedmcp.server.extension_filters import find_filters  # few servers have extensions
 
-        return find_filters(ctx, self._backend.config.extensions)
+        return find_filters(ctx, self._backend.config.extensions, self._backend.config.service)
 
     async def _listen_with_extensions(
         self, ctx: Context, granted: D.SubscriptionFilter, wanted: list[WantedMember]
@@ -225,6 +224,8 @@ class Subscriptions:
         """Handle `resources/unsubscribe`."""
         self._require("resources/unsubscribe")
         await self._backend.remove_subscription(ctx, params.uri)
+        if (service := self._backend.config.service) is not None:
+            await service.on_unsubscribed(params.uri, ctx)
         return {}
 
     def _require(self, method: str) -> None:

@@ -16,6 +16,7 @@ from typedmcp.client.connection.manager import ConnectionManager
 from typedmcp.client.connection.negotiation import supported_versions
 from typedmcp.client.connection.options import CallOptions, check_call_options
 from typedmcp.client.incoming.callbacks import Callbacks
+from typedmcp.client.requests.call_options import meta_members
 from typedmcp.client.requests.encoder import (
     META_PLACEHOLDER,
     is_mapping,
@@ -155,7 +156,7 @@ class CallRunner:
             return types_of(record).from_builtins(D.to_builtins(result), record.result)
         if revision != negotiated:
             raise UsageError(f"{record.name} is a method of {revision}; the server speaks {negotiated}")
-        exact = self._connection.encoder.exact_params(record, params, options.get("meta"))
+        exact = self._connection.encoder.exact_params(record, params, self._members(options))
         raw, id = await self.exchange(session, record.name, exact, options)
         result = self._decode_exact(record, raw, id)
         drop_unsafe_icons(record.name, result, self._report)
@@ -169,7 +170,7 @@ class CallRunner:
         Raises `UsageError` for a method that the server has not, as far as its revision and its capabilities tell.
         """
         self._check_own(record)
-        plain = self._connection.encoder.own_params(record, params, options.get("meta"))
+        plain = self._connection.encoder.own_params(record, params, self._members(options))
         raw, id = await self.exchange(session, record.name, plain, options)
         return self._decode_exact(record, raw, id)
 
@@ -189,18 +190,24 @@ class CallRunner:
         except DecodeError as error:
             raise _to_protocol_error(error).attach_call(record.name, id) from error
 
-    async def notify(self, record: Method[Any, Any], params: Any, meta: Mapping[str, Any] | None) -> None:
-        """Send a notification of a package that extends the protocol."""
+    async def notify(self, record: Method[Any, Any] | str, params: Any, options: CallOptions) -> None:
+        """Send a notification of a package that extends the protocol, or one with plain JSON."""
+        if isinstance(record, str):
+            if record in dialect.methods.METHODS:
+                raise UsageError(f"{record} is not a notification of a package that extends the protocol")
+            session = await self._connection.connect()
+            session.notify(record, self._connection.encoder.plain_params(params, self._members(options)))
+            return
         if record.kind != "notification" or record.sender == "server" or is_of_mcpspec(record):
             raise UsageError(f"{record.name} is not a notification of a package that extends the protocol")
         session = await self._connection.connect()
         self._check_own(record)
-        session.notify(record.name, self._connection.encoder.own_params(record, params, meta))
+        session.notify(record.name, self._connection.encoder.own_params(record, params, self._members(options)))
 
     async def call_plain(self, method: str, params: Mapping[str, Any] | None, options: CallOptions) -> Any:
         """Call a method that the protocol does not have, with plain JSON as parameters and result."""
         session = await self._connection.connect()
-        plain = self._connection.encoder.plain_params(params, options.get("meta"))
+        plain = self._connection.encoder.plain_params(params, self._members(options))
         raw, id = await self.exchange(session, method, plain, options)
         try:
             return msgspec.json.decode(raw)
@@ -212,10 +219,14 @@ class CallRunner:
         session = self._connection.session
         if session is None or session.has_ended:
             session = await self._connection.connect()
-        meta = self._connection.encoder.meta(options.get("meta"))
+        meta = self._connection.encoder.meta(self._members(options))
         if meta is not UNSET:
             params["_meta"] = meta
         return (await self.exchange(session, method, params, options))[0]
+
+    def _members(self, options: CallOptions) -> Mapping[str, Any] | None:
+        """Return the members of `_meta` that the options of a call set."""
+        return meta_members(options, is_modern=self._connection.encoder.is_modern)
 
     async def list_page(self, method: str, cursor: str | None, options: CallOptions) -> Any:
         """Call a method that lists something. Return one page. If the server rejects the cursor, forget all pages."""
@@ -428,7 +439,7 @@ class CallRunner:
             on_progress=on_progress,
         )
         if is_dialect:
-            members = options.get("meta")
+            members = self._members(options) if options else None
             if on_progress is not None:
                 members = {**(members or {}), "progressToken": call.id}
             try:

@@ -6,9 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, TypedDict
 
 from typedmcp import dialect
+from typedmcp.protocol.meta import CAPABILITIES, LOG_LEVEL
+from typedmcp.protocol.notifications import LogLevel
 from typedmcp.protocol.option_checks import check_seconds, option_names, unknown_option
 
-__all__ = ["CallOptions", "OnProgress", "check_call_options", "check_names", "check_times", "request_options"]
+__all__ = [
+    "CallOptions", "OnProgress", "check_call_options", "check_names", "check_times", "meta_members", "request_options",
+]  # fmt: skip
 
 D = dialect.structs
 
@@ -26,6 +30,12 @@ class CallOptions(TypedDict, total=False):
     """Callback for progress notifications, in order; plain or async."""
     meta: Mapping[str, Any] | None
     """Members of `_meta`, such as the trace context."""
+    capabilities: Mapping[str, Any] | None
+    """The capabilities to declare for this call to a modern server, as plain JSON, for those who call for others. By
+    default those of the client, which a legacy server always gets."""
+    log_level: LogLevel | None
+    """The lowest level of log messages that a modern server sends during this call. By default that of the client,
+    which a legacy server always gets."""
     fresh: bool
     """Send the request even if a cached result is still valid."""
     rounds: int | None
@@ -51,6 +61,19 @@ def check_times(options: Mapping[str, Any], *names: str) -> None:
     for name in names:
         if options.get(name) is not None:
             check_seconds(name, options[name])
+
+
+def meta_members(options: CallOptions, *, is_modern: bool) -> Mapping[str, Any] | None:
+    """Return the members of `_meta` that the options of a call set; None for none."""
+    members, capabilities, level = options.get("meta"), options.get("capabilities"), options.get("log_level")
+    if not is_modern or (capabilities is None and level is None):
+        return members
+    made: dict[str, Any] = dict(members or {})
+    if capabilities is not None:
+        made[CAPABILITIES] = capabilities
+    if level is not None:
+        made[LOG_LEVEL] = level
+    return made
 
 
 def request_options(options: CallOptions) -> CallOptions:

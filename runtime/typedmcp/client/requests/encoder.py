@@ -49,6 +49,7 @@ class RequestEncoder:
 
     def __init__(self, revision: str, client_meta: Mapping[str, Any] | None) -> None:
         self.revision = revision
+        self.is_modern: bool = client_meta is not None
         self._client_meta = None if client_meta is None else dict(client_meta)
         self._encoded_client_meta = None if client_meta is None else Raw(msgspec.json.encode(client_meta))
 

@@ -182,8 +182,8 @@ class AsgiApp:
         if self._legacy_sse is not None and self.path in self._legacy_sse.paths:
             raise UsageError(f"path, sse_path and messages_path must differ: {self.path}")
         self.state.message_handlers.update(self._message_handlers())
-        if config.bind_workers is not None and store.is_shared:
-            config.bind_workers(self.state)
+        if store.is_shared:
+            config.workers = self.state
 
     def _message_handlers(self) -> dict[str, Any]:
         handlers: dict[str, Any] = {

@@ -557,6 +557,7 @@ class SessionDispatcher(HttpDispatcher):
     def close(self) -> None:
         """Cancel all requests and end the standalone stream, since the session has ended."""
         self.is_closed = True
+        self.end_callbacks.call()
         if self.observer is not None:
             self.observer.on_end()
         for id in list(self.in_flight):

@@ -174,6 +174,7 @@ class Sessions:
                 return
             if dispatcher.is_idle:
                 self._forget(id)
+                dispatcher.end_callbacks.call()
             else:
                 self.dispatchers.move_to_end(id)  # it is in use: the idle ones come after it
                 dispatcher.used_at = self._state.loop.time()

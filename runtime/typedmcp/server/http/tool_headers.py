@@ -27,6 +27,7 @@ from typedmcp.protocol.backends import models, to_struct
 from typedmcp.protocol.codec import codec_for
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import Frame, classify
+from typedmcp.protocol.json_results import JsonResult
 from typedmcp.protocol.notifications import Change
 from typedmcp.revisions.features import DIALECT
 from typedmcp.server.config import ServerConfig
@@ -243,9 +244,15 @@ class ToolHeaders:
         params = types.from_builtins(plain, types.PaginatedRequestParams)
         method_codec = codec_for(DIALECT, self._config.codec).methods["tools/list"]
         sink: Any = _ListSink(exchange)
-        ctx = Context(exchange.dispatcher, method_codec, None, metadata, metadata.members.copy(), b"", sink)
+        raw = msgspec.json.encode({"method": "tools/list", "params": plain})
+        ctx = Context(exchange.dispatcher, method_codec, None, metadata, metadata.members.copy(), raw, sink)
         result = exchange.dispatcher.call_handler(ctx, params)
-        return await result if is_awaitable(result) else result
+        result = await result if is_awaitable(result) else result
+        if isinstance(result, JsonResult):
+            data = ctx.method_codec.downgrade(result, [])
+            plain = data if is_object(data) else msgspec.json.decode(data)
+            result = types.from_builtins(plain, types.ListToolsResult)
+        return result
 
 
 def _plain_headers(names: Iterable[str]) -> frozenset[bytes]:

@@ -1,4 +1,4 @@
-"""An ASGI application over HTTP, in the process of the test."""
+"""ASGI applications over HTTP, in the process of the test."""
 
 from __future__ import annotations
 

@@ -1,0 +1,14 @@
+"""Services, such as gateways: handlers that pass requests on, and describe themselves while they are served.
+
+`Service` is their base class, and `JsonResult` a result that is passed on as it is. A `Context` says who calls
+(`ctx.caller`), what the client wrote (`ctx.raw_params()`), and when its session ends (`ctx.on_session_end`).
+`docs/building-on-typedmcp.md` has an example.
+"""
+
+from __future__ import annotations
+
+from typedmcp.protocol.json_results import JsonResult
+from typedmcp.server.extension_filters import ExtensionListener
+from typedmcp.server.service import AppLink, Caller, CallerKind, OpenMember, Service, WorkerLink
+
+__all__ = ["AppLink", "Caller", "CallerKind", "ExtensionListener", "JsonResult", "OpenMember", "Service", "WorkerLink"]

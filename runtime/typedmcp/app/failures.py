@@ -1,7 +1,4 @@
-"""Texts about functions that failed: which function it was, where it is, and what to change.
-
-This module is imported when something has failed.
-"""
+"""Texts about functions that failed: which function it was, where it is, and what to change."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from typedmcp.transports.concurrency import is_awaitable
 __all__ = ["describe_failure", "result_failure", "unsendable"]
 
 _AWAIT: Final = "did you forget `await`?"
-_ON_COROUTINE: Final = re.compile(r"'(coroutine|async_generator|_asyncio\.Future|_asyncio\.Task)' object|coroutine was")
+_ON_COROUTINE: Final = r"'(coroutine|async_generator|_asyncio\.Future|_asyncio\.Task)' object|coroutine was"
 _JSON_REMEDY: Final = "return text, content, JSON, or an object of a dataclass, TypedDict, Struct or model"
 _MAX_ITEMS: Final = 1000
 _MAX_DEPTH: Final = 10
@@ -42,7 +39,7 @@ def describe_failure(error: BaseException) -> str:
     """Return an exception's class and text, with a question if the function did not await a coroutine."""
     text = describe_exception(error)
     is_about_use = isinstance(error, AttributeError | TypeError)
-    return f"{text}; {_AWAIT}" if is_about_use and _ON_COROUTINE.search(text) else text
+    return f"{text}; {_AWAIT}" if is_about_use and re.search(_ON_COROUTINE, text) else text
 
 
 def _find_awaitable(value: object) -> tuple[str, object] | None:

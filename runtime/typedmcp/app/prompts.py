@@ -10,6 +10,7 @@ from typedmcp import dialect
 from typedmcp.app.arguments import ArgumentError
 from typedmcp.app.calls import call_function
 from typedmcp.app.content import SEQUENCE_TYPES, to_block_of
+from typedmcp.app.failures import unsendable
 from typedmcp.app.options import PromptOptions, convert_metadata
 from typedmcp.app.protocol_types import to_everyday
 from typedmcp.app.signatures import Parameter, Signature, name_of
@@ -67,8 +68,6 @@ class Prompt:
         try:
             made = to_prompt_result(value)
         except (TypeError, ValueError) as error:
-            from typedmcp.app.failures import unsendable  # nothing has failed before
-
             raise unsendable(self.signature.function, value, error) from None
         if isinstance(made, D.GetPromptResult) and isinstance(self.spec.description, str):
             made.description = made.description or self.spec.description

@@ -13,6 +13,7 @@ from typedmcp import dialect
 from typedmcp.app.arguments import ArgumentError
 from typedmcp.app.calls import call_function
 from typedmcp.app.content import BYTES_TYPES, MediaFile, encode_base64, encode_text, file_contents
+from typedmcp.app.failures import unsendable
 from typedmcp.app.options import ResourceOptions, convert_metadata
 from typedmcp.app.protocol_types import to_everyday
 from typedmcp.app.signatures import Signature, name_of
@@ -32,10 +33,11 @@ Contents: TypeAlias = D.TextResourceContents | D.BlobResourceContents
 _CONTENTS_NAMES = frozenset({"TextResourceContents", "BlobResourceContents"})
 _RESULT_NAMES = _CONTENTS_NAMES | {"ReadResourceResult", "InputRequiredResult"}
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
-_NOT_OF_URIS = re.compile(r"[^A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]|%(?![0-9A-Fa-f]{2})")
+# Patterns are compiled on first use: a server without resources starts faster.
+_SCHEME = r"[A-Za-z][A-Za-z0-9+.\-]*:"
+_NOT_OF_URIS = r"[^A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]|%(?![0-9A-Fa-f]{2})"
 """Characters that no URI has, https://datatracker.ietf.org/doc/html/rfc3986#section-2"""
-_DRIVE = re.compile(r"[A-Za-z]:")
+_DRIVE = r"[A-Za-z]:"
 
 
 class Resource:
@@ -45,7 +47,7 @@ class Resource:
     """
 
     def __init__(self, function: Callable[..., Any], uri: str, **options: Unpack[ResourceOptions]) -> None:
-        if not _SCHEME.match(uri):
+        if not re.match(_SCHEME, uri):
             raise UsageError(f"resource {uri!r}: a URI begins with a scheme, such as data://{uri}")
         what = f"resource {uri!r}"
         self.uri: str = uri
@@ -56,7 +58,7 @@ class Resource:
         self.signature: Signature = Signature(function, what)
         self.template: UriTemplate | None = UriTemplate(uri) if "{" in uri or "}" in uri else None
         self._check_parameters(f"{what}: {name_of(function)}()")
-        if (wrong := _NOT_OF_URIS.search(re.sub(r"\{[^{}]*\}", "", uri))) is not None:
+        if (wrong := re.search(_NOT_OF_URIS, re.sub(r"\{[^{}]*\}", "", uri))) is not None:
             from urllib.parse import quote
 
             raise UsageError(f"{what}: a URI cannot have {wrong[0]!r}; percent-encode it: {quote(wrong[0])}")
@@ -117,8 +119,6 @@ class Resource:
         try:
             made = _to_result(value, uri, self.mime_type)
         except (TypeError, ValueError) as error:
-            from typedmcp.app.failures import unsendable  # nothing has failed before
-
             raise unsendable(self.signature.function, value, error) from None
         if self.scopes and isinstance(made, D.ReadResourceResult):
             return replace(made, cache_scope="private")  # a shared cache would give it to clients without the scopes
@@ -127,7 +127,7 @@ class Resource:
 
 def _is_safe_path(value: str) -> bool:
     """Return whether a value, used as a path, stays below the folder that it is joined to."""
-    if "\0" in value or value.startswith(("/", "\\")) or _DRIVE.match(value):
+    if "\0" in value or value.startswith(("/", "\\")) or re.match(_DRIVE, value):
         return False
     return ".." not in re.split(r"[/\\]", value)
 

@@ -13,6 +13,7 @@ from typedmcp import dialect
 from typedmcp.app.calls import RequestHandler, await_if_needed, check_middleware, run_middleware
 from typedmcp.app.catalog import Catalog, Feature, MountedItem, add_prefix, paginate, remove_prefix
 from typedmcp.app.completion import Completions, to_complete_result
+from typedmcp.app.failures import describe_failure
 from typedmcp.app.guesses import ATTRIBUTES, reject_options
 from typedmcp.app.options import (
     IconInput,
@@ -598,8 +599,6 @@ class Server:
         """Return the text of an exception for clients. Exceptions that they may not see are reported."""
         if isinstance(error, (ToolError, *self._errors)):
             return str(error)
-        from typedmcp.app.failures import describe_failure  # nothing has failed before
-
         if isinstance(error, ReturnTypeError):  # its text has the place, which the traceback does not show
             text, error = f"{what} failed: {error}", error.with_traceback(None)
         else:

@@ -18,7 +18,9 @@ from mcpspec.support.structs import OpenObject
 from typedmcp import dialect
 from typedmcp.app.arguments import ArgumentError, join_faults, join_repairs
 from typedmcp.app.calls import call_function, is_async, is_generator, is_pending, resolve
+from typedmcp.app.failures import describe_failure, result_failure
 from typedmcp.app.options import ToolOptions, check_errors, convert_metadata
+from typedmcp.app.repair import TooMuchWorkError, examine
 from typedmcp.app.results import (
     ReturnTypeError,
     ToolOutput,
@@ -217,8 +219,6 @@ class Tool:
 
     def _repair(self, given: Mapping[str, Any], validator: SchemaValidator, ctx: Context) -> Mapping[str, Any]:
         """Return arguments so repaired that the given schema accepts them. Raises `ArgumentError` with all faults."""
-        from typedmcp.app.repair import TooMuchWorkError, examine
-
         schema = dict(self._given_input or {})
         try:
             found = examine(given, schema, member="argument", is_strict=self._is_strict, has_formats=False)
@@ -281,8 +281,6 @@ class Tool:
             raise error
         if isinstance(error, self._visible_errors):
             return error_result_of(error)
-        from typedmcp.app.failures import describe_failure  # nothing has failed before
-
         description = describe_failure(error)
         ctx.report(f"tool {self.name!r} failed: {description}", error)
         return error_result(f"{self.name} failed" + (f": {description}" if self._debug else ""))
@@ -294,8 +292,7 @@ class Tool:
         """
         if isinstance(error, (OSError, RemoteError, *self._visible_errors)):  # such as a file that cannot be read
             return self._failed(error, ctx)
-        from typedmcp.app.failures import result_failure  # nothing has failed before
-        from typedmcp.protocol.tracebacks import has_author_frame
+        from typedmcp.protocol.tracebacks import has_author_frame  # nothing has failed before
 
         is_misfit = isinstance(error, ReturnTypeError)
         text = result_failure(self.signature.function, value, error, self._remedy if is_misfit else None)

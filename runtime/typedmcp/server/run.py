@@ -17,6 +17,7 @@ from typedmcp.server.config import CANCELLATION_SHARE, ServerConfig, ServerOptio
 from typedmcp.server.connection import ServerConnection
 from typedmcp.transports import Transport
 from typedmcp.transports.concurrency import new_event_loop
+from typedmcp.transports.stdio import stdio
 
 if TYPE_CHECKING:
     from typedmcp.server.http.asgi import AsgiOptions
@@ -144,8 +145,6 @@ def _as_config(handler: object, options: ServerOptions) -> ServerConfig:
 
 
 async def _serve_stdio(config: ServerConfig) -> None:
-    from typedmcp.transports.stdio import stdio
-
     async with stdio() as transport:
         session = ServerConnection(config, transport)
 

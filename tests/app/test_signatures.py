@@ -39,8 +39,8 @@ from tests.cases import each
 from tests.strategies import fuzzed
 from typedmcp import Context
 from typedmcp.app.arguments import ArgumentError
-from typedmcp.app.repair import examine
 from typedmcp.app.signatures import Signature
+from typedmcp.jsonschema.examine import examine
 
 
 def _taking(hint: Any) -> Callable[..., Any]:

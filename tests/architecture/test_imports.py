@@ -23,9 +23,9 @@ def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
 
 
 CORE = {
-    "": "dialect errors frames limits nesting observers protocol revisions server transports",
+    "": "dialect errors frames integers limits nesting observers protocol revisions server transports",
     "dialect": "methods structs",
-    "protocol": "backends budgets codec diagnostics framing integers json_results meta notifications nulls "
+    "protocol": "backends budgets codec diagnostics framing json_results meta notifications nulls "
     "option_checks pending repairs text",
     "revisions": "capabilities conversions features input_requests notifications",
     "server": "attempts batches changes config connection context dispatcher ending handlers handshake input_requests "

@@ -76,7 +76,7 @@ def explanation_of(value: Any, hint: Any, place: str = "x") -> str:
         (Deep, {"named": {"k": {"a": {"x": 1}, "b": {}}}}, "x.named.k.b.x: required, but missing"),
         (Deep, {"named": {}, "listed": {"k": [None, {"l": "m"}]}}, "x.listed.k[1].l: expected integer, got string"),
         (Deep, {"named": {}, "either": {"k": {"side": 1}, "l": 5}},
-         "x.either.l: fits none of Circle | Square: expected object, got integer; expected object, got integer"),
+         "x.either.l: expected object, got integer"),
         (Holder, {"row": [1], "place": [1, 2], "pair": [{"a": "b"}, {"x": 1}]},
          "x.pair[0].a: expected integer, got string"),
         (Holder, {"row": [1, 5], "place": [1, 2], "pair": []}, "x.row[1]: expected string, got integer"),
@@ -84,10 +84,10 @@ def explanation_of(value: Any, hint: Any, place: str = "x") -> str:
         (dict[str, Camel], {"k": {"firstName": 5}}, "x.k.firstName: expected string, got integer"),
         (dict[str, int] | list[int], {"a": "b"}, "x.a: expected integer, got string"),
         (dict[str, Model], {"k": {"inner": {"l m": {"kind": "z"}}}},
-         "x.k.inner[\"l m\"].kind: input should be 'x' or 'y'"),
+         'x.k.inner["l m"].kind: expected "x" or "y", got "z"'),
         (dict[int, str], {"1": "a", "b": "c"}, 'x: key "b": expected integer, got string'),
         (dict[Annotated[str, at.MaxLen(2)], int], {"ab": 1, "abc": 1}, 'x: key "abc": expected string of length <= 2'),
-        (dict[str, dict[Level, int]], {"a": {"1": 1}, "b": {"3": 1}}, 'x.b: key "3": expected 1 or 2, got "3"'),
+        (dict[str, dict[Level, int]], {"a": {"1": 1}, "b": {"3": 1}}, 'x.b: key "3": expected "1" or "2", got "3"'),
         (Model, {"by_number": {"a": 1}}, 'x.by_number: key "a": input should be a valid integer, unable to parse '
          "string as an integer"),
     ],
@@ -104,7 +104,7 @@ def test_places_contain_the_keys_of_mappings(hint: Any, value: Any, text: str) -
         (Literal["low"], None, 'x: expected "low", got null'),
         (Literal[1, "a", None], [], 'x: expected 1, "a" or null, got array'),
         (Literal["auto"] | int, "no", 'x: expected "auto" or integer, got "no"'),
-        (Literal["auto"] | Annotated[int, Meta(ge=1)], 0, "x: expected integer >= 1"),
+        (Literal["auto"] | Annotated[int, Meta(ge=1)], 0, "x: expected integer >= 1, got 0"),
         (Colour, "green", 'x: expected "red" or "blue", got "green"'),
         (Colour | None, 1.5, 'x: expected "red", "blue" or null, got 1.5'),
         (list[Level], [1, 3], "x[1]: expected 1 or 2, got 3"),
@@ -222,7 +222,7 @@ def test_an_invalid_key_among_many_is_found_fast() -> None:
         numbers = {str(number): number for number in range(size)}
         assert explanation_of({**numbers, "last": 1}, dict[int, int]).startswith('x: key "last": ')
 
-    few, many = (processor_time(work, size) for size in (500, 50_000))
+    few, many = (processor_time(work, size) for size in (100, 10_000))
     assert many < 1000 * few, "a hundred times as many keys; a search for each would take ten thousand times"
 
 

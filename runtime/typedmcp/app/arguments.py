@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from mcpspec.support.error_text import clip, format_path_part
-from typedmcp.app.repair import Examined, TooMuchWorkError, WorkBudget, examine
+from typedmcp.integers import to_integers
 from typedmcp.jsonschema.adapt import schema_of
+from typedmcp.jsonschema.examine import Examined, TooMuchWorkError, WorkBudget, examine
 from typedmcp.jsonschema.explain import explain
 from typedmcp.jsonschema.values import ValueConversionError, convert
-from typedmcp.protocol.integers import to_integers
 
 __all__ = ["NOT_EXAMINED", "ArgumentError", "examine_argument", "join_faults", "join_repairs"]
 

@@ -19,12 +19,13 @@ from msgspec.structs import astuple
 from mcpspec.support.annotations import annotations_of, evaluate, signature_of
 from mcpspec.support.error_text import format_path_part
 from typedmcp.app.arguments import NOT_EXAMINED, ArgumentError, examine_argument, join_faults, join_repairs
-from typedmcp.app.repair import Examined, TooMuchWorkError, WorkBudget, unknown_name_steps
 from typedmcp.errors import UsageError
+from typedmcp.integers import to_integers
 from typedmcp.jsonschema.adapt import has_custom_types, schema_of, to_msgspec
 from typedmcp.jsonschema.constraints import read_metadata
 from typedmcp.jsonschema.definitions import JsonSchema, object_schema
-from typedmcp.jsonschema.explain import explain, explain_unknown
+from typedmcp.jsonschema.examine import Examined, TooMuchWorkError, WorkBudget, explain_unknown
+from typedmcp.jsonschema.explain import explain
 from typedmcp.jsonschema.portable import portable_schema_of
 from typedmcp.jsonschema.records import field_with_default, fill_defaults, has_dataclass, parameters_of
 from typedmcp.jsonschema.values import (
@@ -35,7 +36,6 @@ from typedmcp.jsonschema.values import (
     encode_default,
     from_json,
 )
-from typedmcp.protocol.integers import to_integers
 from typedmcp.server.context import Context
 
 if TYPE_CHECKING:
@@ -398,7 +398,7 @@ class Signature:
         """Return an argument, with `UNSET` for one that is to be left out. Raises `TooMuchWorkError`."""
         parameter = self._by_name.get(name)
         if parameter is None and not self._is_rest(name):
-            return Examined(UNSET, [self._explain_unknown(name, budget)])
+            return Examined(UNSET, [explain_unknown("argument", name, [*self._by_name], budget)])
         hint = self.rest if parameter is None else parameter.hint
         found = examine_argument(value, hint, name, budget, is_strict=is_strict)
         is_optional = parameter is not None and not parameter.required
@@ -409,10 +409,6 @@ class Signature:
     def _is_rest(self, name: str) -> bool:
         """Return whether the function takes an argument that is not a parameter."""
         return self.rest is not UNSET and name not in self._reserved
-
-    def _explain_unknown(self, name: str, budget: WorkBudget) -> str:
-        budget.spend(unknown_name_steps(self._by_name))
-        return explain_unknown("argument", name, [*self._by_name])
 
     def _missing(self, arguments: Mapping[str, Any]) -> list[str]:
         """Return a fault for each argument that is required and missing."""
@@ -438,7 +434,7 @@ class Signature:
             for name, text in arguments.items():
                 parameter = self._by_name.get(name)
                 if parameter is None and not self._is_rest(name):
-                    faults.append(self._explain_unknown(name, budget))
+                    faults.append(explain_unknown("argument", name, [*self._by_name], budget))
                     continue
                 found = _convert_text(text, name, self.rest if parameter is None else parameter.hint, budget)
                 faults += found.faults

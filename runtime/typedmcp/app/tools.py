@@ -20,7 +20,6 @@ from typedmcp.app.arguments import ArgumentError, join_faults, join_repairs
 from typedmcp.app.calls import call_function, is_async, is_generator, is_pending, resolve
 from typedmcp.app.failures import describe_failure, result_failure
 from typedmcp.app.options import ToolOptions, check_errors, convert_metadata
-from typedmcp.app.repair import TooMuchWorkError, examine
 from typedmcp.app.results import (
     ReturnTypeError,
     ToolOutput,
@@ -32,6 +31,7 @@ from typedmcp.app.signatures import Signature, name_of
 from typedmcp.errors import InputUnavailableError, RemoteError, ToolError, UsageError
 from typedmcp.jsonschema.adapt import has_keyword
 from typedmcp.jsonschema.custom_types import type_name
+from typedmcp.jsonschema.examine import TooMuchWorkError, examine
 from typedmcp.jsonschema.values import to_builtins
 from typedmcp.protocol.nulls import from_null, to_null
 from typedmcp.server.config import TaskSupport

@@ -29,7 +29,6 @@ from typedmcp.client.connection.options import URL_OPTIONS, ConnectOptions
 from typedmcp.client.connection.targets import Target, is_url
 from typedmcp.client.redaction import hide_values
 from typedmcp.errors import UsageError
-from typedmcp.jsonschema.explain import explain
 from typedmcp.jsonschema.values import convert
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.transports.process_parameters import StdioServerParameters
@@ -220,6 +219,8 @@ class _EntryReader:
         try:
             members = convert(value, _EntryMembers)
         except ValueError as error:
+            from typedmcp.jsonschema.explain import explain  # few programs have faults in their files
+
             raise UsageError(f"{place}: {explain(error)}") from error
         kind = self._kind(members, place)
         known = {*(_URL_MEMBERS if kind == "url" else _COMMAND_MEMBERS), *_OTHER_MEMBERS}

@@ -11,7 +11,6 @@ from mcpspec.support.objects import is_object
 from typedmcp.client.config import Config, read_config
 from typedmcp.errors import UsageError
 from typedmcp.gateway.names import NameRules
-from typedmcp.jsonschema.explain import explain
 from typedmcp.jsonschema.values import convert
 
 __all__ = ["load_rules"]
@@ -48,6 +47,8 @@ def _to_rules(name: str, members: object, prefixes: Mapping[str, str]) -> NameRu
     try:
         rules = convert(members, _RuleMembers)
     except ValueError as error:
+        from typedmcp.jsonschema.explain import explain  # few programs have faults in their files
+
         raise UsageError(f"{_MEMBER}: server {name!r}: {explain(error)}") from error
     prefix = prefixes.get(name, "") if rules.prefix is None else rules.prefix
     return NameRules(prefix, rules.include or ("*",), rules.exclude or (), rules.rename or {})

@@ -22,7 +22,8 @@ from mcpspec.support.error_text import describe_mismatch, format_value
 from mcpspec.support.objects import is_array, is_object
 from typedmcp.jsonschema.constraints import find_violation, schema_keywords
 from typedmcp.jsonschema.definitions import REFERENCE, JsonSchema
-from typedmcp.jsonschema.explain import explain, explain_key
+from typedmcp.jsonschema.keywords import INTEGER_KEY, NATURAL_KEY, NUMBER_KEY
+from typedmcp.jsonschema.reasons import describe_error, describe_key
 from typedmcp.jsonschema.values import UnsupportedTypeError, ValueConversionError, convert, enc_hook
 
 __all__ = [
@@ -206,9 +207,6 @@ ANY_SCHEMA: Final[JsonSchema] = {"type": ["null", "boolean", "number", "string",
 
 _TEXT_KINDS: Final[Mapping[type, str]] = {str: "string", int: "integer"}
 """Classes whose values can be keys, with their JSON type."""
-_INTEGER: Final = "^(0|-?[1-9][0-9]*)$"
-_NATURAL: Final = "^(0|[1-9][0-9]*)$"
-_NUMBER: Final = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$"
 
 
 def choice_type(name: str, members: Sequence[Any], *, are_keys: bool = False) -> CustomType:
@@ -286,7 +284,7 @@ def _convert_keys(value: Mapping[str, Any], hint: object) -> list[Any]:
         try:
             made.append(convert(key, hint))
         except ValueConversionError as error:
-            raise ValueConversionError(explain_key(key, explain(error))) from error
+            raise ValueConversionError(describe_key(key, describe_error(error))) from error
     return made
 
 
@@ -300,9 +298,11 @@ def _key_schema(values: Mapping[str, Any]) -> JsonSchema | None:
         return {"enum": texts} if texts else None
     kind = values.get("type")
     if kind == "integer":
-        return {"pattern": _NATURAL if values.get("minimum", values.get("exclusiveMinimum", -1)) >= 0 else _INTEGER}
+        return {
+            "pattern": NATURAL_KEY if values.get("minimum", values.get("exclusiveMinimum", -1)) >= 0 else INTEGER_KEY
+        }
     if kind == "number":
-        return {"pattern": _NUMBER}
+        return {"pattern": NUMBER_KEY}
     if kind == "string" or (is_array(kind) and "string" in kind):
         return {**values, "type": "string"}
     return {} if not values or values == ANY_SCHEMA else None
@@ -375,5 +375,5 @@ class _NoMatchError(ValueConversionError):
         self._reason = ""
 
     def reason(self) -> str:
-        self._reason = self._reason or f"fits none of {self._names}: {'; '.join(map(explain, self._errors))}"
+        self._reason = self._reason or f"fits none of {self._names}: {'; '.join(map(describe_error, self._errors))}"
         return self._reason

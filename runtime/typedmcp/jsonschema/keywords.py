@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["ANNOTATIONS", "LIST_KEYWORDS", "MAP_KEYWORDS", "SCHEMA_KEYWORDS"]
+__all__ = [
+    "ANNOTATIONS",
+    "INTEGER_KEY",
+    "KEY_PATTERNS",
+    "LIST_KEYWORDS",
+    "MAP_KEYWORDS",
+    "NATURAL_KEY",
+    "NUMBER_KEY",
+    "SCHEMA_KEYWORDS",
+]
 
 MAP_KEYWORDS: Final = frozenset({"properties", "patternProperties", "dependentSchemas"})
 """Keywords whose values hold schemas by name."""
@@ -17,3 +26,8 @@ SCHEMA_KEYWORDS: Final = frozenset({
 """Keywords whose values are schemas."""
 ANNOTATIONS: Final = frozenset({"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"})
 """Keywords that restrict no values."""
+INTEGER_KEY: Final = "^(0|-?[1-9][0-9]*)$"
+NATURAL_KEY: Final = "^(0|[1-9][0-9]*)$"
+NUMBER_KEY: Final = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$"
+KEY_PATTERNS: Final = {INTEGER_KEY: "integer", NATURAL_KEY: "integer >= 0", NUMBER_KEY: "number"}
+"""What the names of members mean, by the pattern that types with such keys have in their schemas."""

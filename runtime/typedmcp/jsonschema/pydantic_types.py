@@ -13,8 +13,8 @@ from typedmcp.jsonschema import records
 from typedmcp.jsonschema.constraints import read_metadata
 from typedmcp.jsonschema.custom_types import CustomType, SchemaOf, custom_type, type_name
 from typedmcp.jsonschema.definitions import JsonSchema
-from typedmcp.jsonschema.explain import explain_key
 from typedmcp.jsonschema.keywords import LIST_KEYWORDS, SCHEMA_KEYWORDS
+from typedmcp.jsonschema.reasons import describe_key
 from typedmcp.jsonschema.records import is_record
 from typedmcp.jsonschema.values import UnsupportedTypeError, ValueConversionError, is_pydantic
 
@@ -106,7 +106,7 @@ def _conversion_error(error: Any) -> ValueConversionError:
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     place, reason = first["loc"], first["msg"]
     if place[-1:] == ("[key]",):
-        place, reason = place[:-2], explain_key(place[-2], reason)
+        place, reason = place[:-2], describe_key(place[-2], reason)
     return ValueConversionError(reason, "".join(map(format_path_part, place)))
 
 

@@ -39,6 +39,7 @@ from typedmcp.errors import (
     is_reserved_code,
     to_invalid_params,
 )
+from typedmcp.integers import restore_integers
 from typedmcp.nesting import SHORT, is_too_deep
 from typedmcp.observers import Network
 from typedmcp.protocol.backends import to_model, to_plain, to_struct
@@ -56,7 +57,6 @@ from typedmcp.protocol.codec import (
 )
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind, cancellation_diagnostic
 from typedmcp.protocol.framing import Batch, Frame, InvalidMessage, OversizeMessage, RequestId, classify, classify_value
-from typedmcp.protocol.integers import restore_integers
 from typedmcp.protocol.json_results import JsonResult
 from typedmcp.protocol.meta import VERSION
 from typedmcp.protocol.notifications import Change

@@ -12,23 +12,32 @@ exponentially many ways to read them.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from mcpspec.support.error_text import KINDS, describe_mismatch, format_path_part, format_value
+from mcpspec.support.error_text import (
+    KINDS,
+    clip,
+    describe_mismatch,
+    escape_unprintable,
+    format_path_part,
+    format_value,
+)
 from mcpspec.support.objects import is_array, is_object
+from typedmcp.integers import to_integer
 from typedmcp.jsonschema.definitions import JsonSchema
-from typedmcp.jsonschema.explain import explain_unknown
+from typedmcp.jsonschema.keywords import KEY_PATTERNS
 from typedmcp.nesting import decode_json
-from typedmcp.protocol.integers import to_integer
 
-__all__ = ["Examined", "TooMuchWorkError", "WorkBudget", "examine", "unknown_name_steps"]
+__all__ = ["Examined", "TooMuchWorkError", "WorkBudget", "examine", "explain_unknown"]
 
 _MAX_STEPS: Final = 20_000
 """Steps for the arguments of one call: a value that is compared with a schema, or 64 bytes of text that are parsed."""
 _BYTES_PER_STEP: Final = 64
 _COMPARED_NAMES: Final = 100
 """Known names that an unknown one is compared with."""
+_SHOWN_NAMES: Final = 20
+_SHOWN_NAME_CHARACTERS: Final = 60
 _MAX_REASONS: Final = 5
 """Alternatives whose faults are named."""
 _MAX_DEPTH: Final = 100
@@ -70,9 +79,22 @@ class WorkBudget:
             raise TooMuchWorkError
 
 
-def unknown_name_steps(known: Sized) -> int:
-    """Return the steps that the search for a similar name is worth."""
-    return 50 + 10 * min(len(known), _COMPARED_NAMES)
+def explain_unknown(member: str, name: str, known: Sequence[str], budget: WorkBudget | None = None) -> str:
+    """Return the message for an unknown name: `unknown argument 'y'; known: x`, and the known name that is like it.
+
+    Raises `TooMuchWorkError`.
+    """
+    from difflib import get_close_matches  # few calls have such errors
+
+    if budget is not None:
+        budget.spend(50 + 10 * min(len(known), _COMPARED_NAMES))
+    names = [*known[:_SHOWN_NAMES]]
+    if len(known) > _SHOWN_NAMES:
+        names.append(f"{len(known) - _SHOWN_NAMES} others")
+    quoted = escape_unprintable(clip(name, _SHOWN_NAME_CHARACTERS))
+    similar = get_close_matches(name[:_SHOWN_NAME_CHARACTERS], known[:_COMPARED_NAMES], 1)
+    hint = f"; did you mean {similar[0]!r}?" if similar else ""
+    return f"unknown {member} '{quoted}'; known: {', '.join(names) or 'none'}{hint}"
 
 
 class Examined(NamedTuple):
@@ -109,7 +131,7 @@ class _Examination:
     def __init__(self, root: JsonSchema, member: str, has_formats: bool, budget: WorkBudget) -> None:
         self._root = root
         self._member, self._has_formats = member, has_formats
-        self._spend = budget.spend
+        self._budget, self._spend = budget, budget.spend
         self._depth = 0
 
     def examine(self, value: object, schema: object, place: str, *, is_strict: bool) -> Examined:
@@ -136,6 +158,8 @@ class _Examination:
     def _examine(self, value: Any, schema: JsonSchema, place: str, is_strict: bool) -> Examined:
         for keyword in ("anyOf", "oneOf"):
             if is_array(options := schema.get(keyword)):
+                if is_object(value) and is_object(tags := schema.get("discriminator", {}).get("mapping")):
+                    return self._examine_tagged(value, schema["discriminator"]["propertyName"], tags, place, is_strict)
                 return self._examine_union(value, options, place, is_strict)
         kinds = _kinds_of(schema)
         number = to_integer(value) if "integer" in kinds else value
@@ -146,10 +170,8 @@ class _Examination:
             parsed = None if is_strict or _takes_text(schema) else self._examine_text(value, schema, kinds, place)
             if parsed is not None:
                 return parsed
-            fault = f"expected {_join(kinds)}, got {kind}"
-            if is_array(choices) and (not kinds or _is_among(kind, kinds)):
-                fault = describe_mismatch([*map(format_value, choices)], value)
-            return _faulty(value, place, fault)
+            names = [*map(format_value, choices)] if is_array(choices) else []
+            return _faulty(value, place, describe_mismatch(names, value) if names else _expected(kinds, kind))
         if kind == "object":
             found = self._examine_object(value, schema, place, is_strict)
         elif kind == "array":
@@ -191,6 +213,14 @@ class _Examination:
             found = tried
         return _explain_union(value, found, options, resolved, place)
 
+    def _examine_tagged(self, value: Any, name: str, tags: Mapping[Any, str], place: str, is_strict: bool) -> Examined:
+        where, tag = place + format_path_part(name), value.get(name)
+        if name not in value:
+            return _faulty(value, where, "required, but missing")
+        if not isinstance(tag, str | int) or tag not in tags:
+            return _faulty(value, where, describe_mismatch([*map(format_value, tags)], tag))
+        return self.examine(value, {"$ref": tags[tag]}, place, is_strict=is_strict)
+
     # Members and items
 
     def _examine_object(self, value: Any, schema: JsonSchema, place: str, is_strict: bool) -> Examined:
@@ -201,12 +231,13 @@ class _Examination:
             _at(place + format_path_part(name), "required, but missing") for name in required if name not in value
         ]
         repairs: list[str] = []
+        names = schema.get("propertyNames", True)
         for name, item in value.items():
+            faults += [_at(place, f"key {format_value(name)}: {fault}") for fault in self._key_faults(name, names)]
             where = place + format_path_part(name)
             if name not in properties and others is False:
-                self._spend(unknown_name_steps(properties))
                 word = "property" if place else self._member
-                faults.append(_at(place, explain_unknown(word, name, [*properties])))
+                faults.append(_at(place, explain_unknown(word, name, [*properties], self._budget)))
                 continue
             found = self.examine(item, properties.get(name, others), where, is_strict=is_strict)
             if item is None and found.faults and name in properties and name not in required and not is_strict:
@@ -216,6 +247,11 @@ class _Examination:
             faults += found.faults
             repairs += found.repairs
         return Examined(made, faults, repairs)
+
+    def _key_faults(self, name: str, schema: Any) -> Sequence[str]:
+        if is_object(schema) and (kind := KEY_PATTERNS.get(str(schema.get("pattern")))) is not None:
+            return () if re.fullmatch(schema["pattern"], name) else [f"expected {kind}, got string"]
+        return () if schema is True else self.examine(name, schema, "", is_strict=True).faults
 
     def _examine_array(self, value: Any, schema: JsonSchema, place: str, is_strict: bool) -> Examined:
         items, prefix = schema.get("items", True), schema.get("prefixItems", ())
@@ -263,11 +299,15 @@ def _explain_union(
     """Return the faults of a value that fits no option: those of the only option of its type, if there is one."""
     kind = _kind_of(value)
     possible = [each for each, schema in zip(found, schemas, strict=False) if _is_among(kind, _kinds_of(schema))]
+    choices = [schema for schema in schemas if "enum" in schema]
+    if choices and all(schema in choices for schema in schemas if _is_among(kind, _kinds_of(schema))):
+        names = [name for schema in schemas for name in _names_of(schema)]
+        return _faulty(value, place, describe_mismatch(names, value))
     if len(possible) == 1:
         return possible[0]
     if not possible:
-        names = dict.fromkeys(name for schema in schemas for name in _kinds_of(schema))
-        return _faulty(value, place, f"expected {_join([*names])}, got {kind}")
+        kinds = dict.fromkeys(name for schema in schemas for name in _kinds_of(schema))
+        return _faulty(value, place, _expected([*kinds], kind))
     titles = [_title_of(option) for option in options]
     names_of_all = " | ".join(titles) if all(titles) else f"{len(options)} alternatives"
     reasons = "; ".join(each.faults[0] for each in possible[:_MAX_REASONS])
@@ -334,6 +374,15 @@ def _holds(value: float, sign: str, limit: float) -> bool:
     if sign in (">=", "<="):
         return value >= limit if sign == ">=" else value <= limit
     return value > limit if sign == ">" else value < limit
+
+
+def _names_of(schema: JsonSchema) -> list[str]:
+    """Return the values that a schema accepts, or else their types."""
+    return [*map(format_value, schema.get("enum", ()))] or _kinds_of(schema)
+
+
+def _expected(kinds: Sequence[str], kind: str) -> str:
+    return f"expected {_join(kinds)}, got {kind}"
 
 
 def _join(names: Sequence[str]) -> str:

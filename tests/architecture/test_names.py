@@ -83,6 +83,7 @@ ROOT_MODULES = {
     "errors",
     "extensions",
     "frames",
+    "integers",
     "limits",
     "nesting",
     "observers",

@@ -7,10 +7,9 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from enum import Enum
 from functools import cached_property, partial
 from types import MethodType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Union, cast, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET
@@ -494,17 +493,8 @@ def _convert_text(text: str, name: str, hint: object, budget: WorkBudget) -> Exa
     return found if found.faults else found._replace(value=convert(found.value, hint))
 
 
-def choices_of(hint: Any) -> list[str]:
+def choices_of(hint: object) -> list[str]:
     """Return the strings that a `Literal` or an enum accepts, also within a union; empty for other types."""
-    if get_origin(hint) is Annotated:
-        return choices_of(get_args(hint)[0])
-    if get_origin(hint) in (Union, UnionType):
-        return [text for option in get_args(hint) for text in choices_of(option)]
-    if get_origin(hint) is Literal:
-        options = get_args(hint)
-    elif isinstance(hint, type) and issubclass(hint, Enum):
-        members: Any = hint
-        options = tuple(member.value for member in members)
-    else:
-        options = schema_of(cast(object, hint)).get("enum", ())
-    return [option for option in options if isinstance(option, str)]
+    schema = schema_of(hint)
+    options: list[JsonSchema] = schema.get("anyOf", [schema])
+    return [choice for option in options for choice in option.get("enum", ()) if isinstance(choice, str)]

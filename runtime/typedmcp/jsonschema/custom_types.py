@@ -23,7 +23,7 @@ from mcpspec.support.objects import is_array, is_object
 from typedmcp.jsonschema.constraints import find_violation, schema_keywords
 from typedmcp.jsonschema.definitions import REFERENCE, JsonSchema
 from typedmcp.jsonschema.keywords import INTEGER_KEY, NATURAL_KEY, NUMBER_KEY
-from typedmcp.jsonschema.reasons import describe_error, describe_key
+from typedmcp.jsonschema.reasons import describe_error
 from typedmcp.jsonschema.values import UnsupportedTypeError, ValueConversionError, convert, enc_hook
 
 __all__ = [
@@ -33,9 +33,6 @@ __all__ = [
 
 SchemaOf: TypeAlias = Callable[[Any], JsonSchema]
 """Describes a type within the one that is being described."""
-
-_JSON_NAMES: Final = {"dict": "object", "list": "array", "NoneType": "null"}
-"""The names of Python's classes in msgspec's messages, where they differ."""
 
 
 class CustomType(type):
@@ -80,7 +77,15 @@ def type_name(hint: object) -> str:
     bare: object = get_args(hint)[0] if get_origin(hint) is Annotated else hint
     if bare is NoneType:
         return "None"
-    return bare.__name__ if isinstance(bare, type) and not get_args(bare) else re.sub(r"(\w+\.)+", "", str(bare))
+    return (
+        bare.__name__
+        if isinstance(bare, type) and not get_args(bare)
+        else re.sub(r"(?<![\w.])\w[\w.]*", _last_part, str(bare))
+    )
+
+
+def _last_part(dotted: re.Match[str]) -> str:
+    return dotted[0].rpartition(".")[2]
 
 
 # Definitions
@@ -176,8 +181,7 @@ def text_type(kind: Any) -> CustomType | None:
 def _text_type(kind: type, construct: Callable[[str], Any], json_format: str) -> CustomType:
     def decode(value: object) -> Any:
         if not isinstance(value, str):
-            name = type(value).__name__
-            raise ValueError(f"Expected `str`, got `{_JSON_NAMES.get(name, name)}`")  # in msgspec's words
+            raise ValueError("expected string")
         return construct(value)
 
     return custom_type(kind.__name__, decode, lambda _: {"type": "string", "format": json_format})
@@ -257,7 +261,7 @@ def keyed_dict(keys: object, values: object) -> CustomType:
 
     def decode_keys(value: object) -> Any:
         made = convert(value, dict.__class_getitem__((str, values)))
-        return dict(zip(_convert_keys(made, keys), made.values(), strict=True))
+        return {convert(key, keys): item for key, item in made.items()}  # msgspec does not pass keys to `dec_hook`
 
     def describe(schema_of: SchemaOf) -> JsonSchema:
         key_schema = _key_schema(schema_of(keys))
@@ -275,17 +279,6 @@ def _contains_custom_type(hint: object) -> bool:
     if isinstance(hint, CustomType):
         return True
     return get_origin(hint) is not Literal and any(map(_contains_custom_type, get_args(hint)))
-
-
-def _convert_keys(value: Mapping[str, Any], hint: object) -> list[Any]:
-    """Convert the keys of an object one by one: msgspec does not pass keys to `dec_hook`."""
-    made: list[Any] = []
-    for key in value:
-        try:
-            made.append(convert(key, hint))
-        except ValueConversionError as error:
-            raise ValueConversionError(describe_key(key, describe_error(error))) from error
-    return made
 
 
 def _key_schema(values: Mapping[str, Any]) -> JsonSchema | None:

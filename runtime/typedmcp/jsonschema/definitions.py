@@ -10,7 +10,7 @@ import msgspec
 from mcpspec.support.objects import is_array, is_object
 from typedmcp.jsonschema.keywords import MAP_KEYWORDS
 
-__all__ = ["REFERENCE", "JsonSchema", "collect_definitions", "object_schema", "resolve_root"]
+__all__ = ["REFERENCE", "JsonSchema", "collect_definitions", "object_schema", "reference_name", "resolve_root"]
 
 JsonSchema: TypeAlias = dict[str, Any]
 """A JSON Schema that is an object."""
@@ -48,12 +48,13 @@ def _hoist_property(schema: JsonSchema | bool, definitions: dict[str, Any]) -> A
 def resolve_root(schema: JsonSchema) -> JsonSchema:
     """Return the definition that a schema refers to, or the schema itself if it is not a reference."""
     definitions: dict[str, JsonSchema] = schema.get("$defs", {})
-    while name := _reference_name(schema):
+    while (name := reference_name(schema)) in definitions:
         schema = definitions[name]
     return schema
 
 
-def _reference_name(schema: Mapping[str, Any]) -> str:
+def reference_name(schema: Mapping[str, Any]) -> str:
+    """Return the name of the definition that a schema refers to, or an empty text."""
     return str(schema.get("$ref", "")).removeprefix(REFERENCE.format(name=""))
 
 
@@ -101,7 +102,7 @@ def _rename_references(schema: object, names: Mapping[str, str]) -> Any:
 
 def _inline_root(root: JsonSchema, definitions: dict[str, Any]) -> JsonSchema:
     """Replace a root that is only a reference by its definition, unless other schemas refer to that, too."""
-    name = _reference_name(root)
+    name = reference_name(root)
     if name in definitions and len(root) == 1:
         text = msgspec.json.encode(definitions).decode()
         if f'"{REFERENCE.format(name=name)}"' not in text:

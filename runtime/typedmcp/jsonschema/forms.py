@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 import msgspec
 
 from mcpspec.support.objects import is_array, is_object
 from typedmcp import dialect
 from typedmcp.errors import DecodeError, InvalidParamsError, UsageError
-
-if TYPE_CHECKING:
-    from typedmcp.jsonschema.definitions import JsonSchema
+from typedmcp.jsonschema.definitions import JsonSchema, reference_name, resolve_root
+from typedmcp.jsonschema.type_cache import cached_by_type
 
 __all__ = ["Elicited", "Form", "form_of"]
 
@@ -31,7 +29,6 @@ _KEPT_KEYWORDS: Final = (
 _FORMATS: Final = frozenset({"date", "date-time", "email", "uri"})
 """Formats of text that forms have."""
 _EXCLUSIVE_BOUNDS: Final = (("exclusiveMinimum", "minimum", 1), ("exclusiveMaximum", "maximum", -1))
-_CACHED_FORMS: Final = 256
 
 
 class Elicited(msgspec.Struct, Generic[T]):
@@ -46,7 +43,6 @@ class Form:
 
     def __init__(self, kind: object) -> None:
         from typedmcp.jsonschema.adapt import schema_of, to_msgspec
-        from typedmcp.jsonschema.definitions import resolve_root
         from typedmcp.jsonschema.values import UnsupportedTypeError
 
         name = getattr(kind, "__name__", str(kind))
@@ -133,8 +129,8 @@ class _FormField:
     def _simplify(self, schema: JsonSchema, definitions: Mapping[str, Any]) -> JsonSchema:
         """Rewrite a schema with the keywords that forms allow."""
         annotations: JsonSchema = {key: schema[key] for key in ("title", "description", "default") if key in schema}
-        if isinstance(reference := schema.get("$ref"), str):
-            inner = {**definitions[reference.rpartition("/")[2]]}
+        if name := reference_name(schema):
+            inner = {**definitions[name]}
             inner.pop("title", None)  # the name of a class
             return {**self._simplify(inner, definitions), **annotations}
         options: Any = schema.get("anyOf", ())
@@ -160,15 +156,7 @@ class _FormField:
         return {**schema, "type": "string", "enum": [*self._choices]}
 
 
+@cached_by_type
 def form_of(kind: object) -> Form:
     """Return the form for a type. Raises `UsageError` for a type that no form can have."""
-    try:
-        return _cached_form(kind, repr(kind))
-    except TypeError:  # an unhashable type
-        return Form(kind)
-
-
-@lru_cache(_CACHED_FORMS)
-def _cached_form(kind: object, _text: str) -> Form:
-    """Return the form. The text of the type is part of the cache key: equal types may differ in their order."""
     return Form(kind)

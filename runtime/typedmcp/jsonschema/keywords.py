@@ -5,15 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 __all__ = [
-    "ANNOTATIONS",
-    "INTEGER_KEY",
-    "KEY_PATTERNS",
-    "LIST_KEYWORDS",
-    "MAP_KEYWORDS",
-    "NATURAL_KEY",
-    "NUMBER_KEY",
+    "ANNOTATIONS", "INTEGER_KEY", "KEY_PATTERNS", "LIST_KEYWORDS", "MAP_KEYWORDS", "NATURAL_KEY", "NUMBER_KEY",
     "SCHEMA_KEYWORDS",
-]
+]  # fmt: skip
 
 MAP_KEYWORDS: Final = frozenset({"properties", "patternProperties", "dependentSchemas"})
 """Keywords whose values hold schemas by name."""
@@ -30,4 +24,4 @@ INTEGER_KEY: Final = "^(0|-?[1-9][0-9]*)$"
 NATURAL_KEY: Final = "^(0|[1-9][0-9]*)$"
 NUMBER_KEY: Final = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$"
 KEY_PATTERNS: Final = {INTEGER_KEY: "integer", NATURAL_KEY: "integer >= 0", NUMBER_KEY: "number"}
-"""What the names of members mean, by the pattern that types with such keys have in their schemas."""
+"""The types of keys, by the pattern that types with such keys have in their schemas."""

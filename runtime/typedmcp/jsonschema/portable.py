@@ -8,20 +8,18 @@ of types, and only recursive and large definitions are references.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 
 from mcpspec.support.objects import is_array, is_object
 from typedmcp.jsonschema.adapt import schema_of
-from typedmcp.jsonschema.definitions import REFERENCE, JsonSchema
+from typedmcp.jsonschema.definitions import JsonSchema, reference_name
 from typedmcp.jsonschema.keywords import ANNOTATIONS, LIST_KEYWORDS, MAP_KEYWORDS, SCHEMA_KEYWORDS
+from typedmcp.jsonschema.type_cache import cached_by_type
 
 __all__ = ["portable_schema_of", "to_portable"]
 
-_CACHED_TYPES: Final = 1024
-"""Types whose schema is kept."""
 _MAX_INLINED_BYTES: Final = 4096
 """Size of the largest definition that is written at each place that refers to it: definitions that refer to each other
 twice would otherwise double it with each level."""
@@ -37,15 +35,11 @@ def portable_schema_of(hint: object, *, references: bool = False) -> JsonSchema:
 
     With `references`, every definition that `schema_of` makes stays one.
     """
-    try:
-        return {**_portable_cached(hint, repr(hint), references)}
-    except TypeError:  # an unhashable type, or one that cannot be described
-        return to_portable(schema_of(hint), references=references)
+    return {**_to_portable_schema(hint, references)}
 
 
-@lru_cache(maxsize=_CACHED_TYPES)
-def _portable_cached(hint: object, _text: str, references: bool) -> JsonSchema:
-    """Return the portable schema. The text of the type is part of the cache key, as in `adapt`."""
+@cached_by_type
+def _to_portable_schema(hint: object, references: bool) -> JsonSchema:
     return to_portable(schema_of(hint), references=references)
 
 
@@ -105,7 +99,7 @@ class _Inliner:
         return self.rewrite(value) if key in SCHEMA_KEYWORDS and isinstance(value, bool | dict) else value
 
     def _inline(self, schema: JsonSchema) -> JsonSchema:
-        found = self._definition(_name_of(schema))
+        found = self._definition(reference_name(schema))
         if found is None or found[1] > self._left:
             return schema
         inner, size = found
@@ -164,17 +158,13 @@ def _complete_array(schema: JsonSchema) -> None:
 # References
 
 
-def _name_of(schema: Mapping[str, Any]) -> str:
-    return str(schema["$ref"]).removeprefix(REFERENCE.format(name=""))
-
-
 def _referenced(schema: object) -> list[str]:
     """Return the names of the definitions that a schema refers to, in its order."""
     if is_array(schema):
         return [name for item in schema for name in _referenced(item)]
     if not is_object(schema):
         return []
-    names = [_name_of(schema)] if isinstance(schema.get("$ref"), str) else []
+    names = [name] if isinstance(schema.get("$ref"), str) and (name := reference_name(schema)) else []
     return names + [name for value in schema.values() for name in _referenced(value)]
 
 

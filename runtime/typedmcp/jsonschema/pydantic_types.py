@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any, Literal, NewType, get_args, get_origin
+from typing import Annotated, Any, get_args, get_origin
 
 import msgspec
 
 from mcpspec.support.error_text import format_path_part
 from mcpspec.support.objects import is_object
-from typedmcp.jsonschema import records
 from typedmcp.jsonschema.constraints import read_metadata
 from typedmcp.jsonschema.custom_types import CustomType, SchemaOf, custom_type, type_name
 from typedmcp.jsonschema.definitions import JsonSchema
 from typedmcp.jsonschema.keywords import LIST_KEYWORDS, SCHEMA_KEYWORDS
 from typedmcp.jsonschema.reasons import describe_key
-from typedmcp.jsonschema.records import is_record
+from typedmcp.jsonschema.records import parts_of
 from typedmcp.jsonschema.values import UnsupportedTypeError, ValueConversionError, is_pydantic
 
 __all__ = ["pydantic_input", "pydantic_output"]
@@ -53,7 +52,7 @@ def pydantic_output(hint: Any) -> CustomType | None:
 
     None if nothing in the type is Pydantic's, or if Pydantic does not know it.
     """
-    if "pydantic" not in sys.modules or not _contains_pydantic(hint, []):
+    if "pydantic" not in sys.modules or not _contains_pydantic(hint):
         return None
     from pydantic import TypeAdapter, ValidationError
     from pydantic.errors import PydanticUserError
@@ -110,21 +109,11 @@ def _conversion_error(error: Any) -> ValueConversionError:
     return ValueConversionError(reason, "".join(map(format_path_part, place)))
 
 
-def _contains_pydantic(hint: object, enclosing: list[Any]) -> bool:
-    """Return whether Pydantic has to encode anything in a type. `enclosing` ends the search in recursive types."""
-    hint = records.strip_qualifiers(hint)
-    kind: Any = get_origin(hint) or hint
-    if is_pydantic(kind):
-        return True
-    if kind is Annotated:
-        inner, *metadata = get_args(hint)
-        return read_metadata(metadata).needs_pydantic or _contains_pydantic(inner, enclosing)
-    parts = [*get_args(hint)] if kind is not Literal else []
-    if type(kind).__name__ == "TypeAliasType" and hint not in enclosing:
-        parts.append(records.resolve_alias(hint))
-    if isinstance(hint, NewType):
-        parts.append(hint.__supertype__)
-    if isinstance(kind, type) and is_record(kind) and hint not in enclosing:
-        parts += [field.hint for field in records.fields_of(hint)]
-    enclosing.append(hint)
-    return any(_contains_pydantic(part, enclosing) for part in parts)
+def _contains_pydantic(hint: object) -> bool:
+    """Return whether Pydantic has to encode anything in a type."""
+    for part in parts_of(hint):
+        if is_pydantic(get_origin(part) or part):
+            return True
+        if get_origin(part) is Annotated and read_metadata(get_args(part)[1:]).needs_pydantic:
+            return True
+    return False

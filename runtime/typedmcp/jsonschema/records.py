@@ -1,7 +1,7 @@
 """Records: classes with named members, which are dataclasses, TypedDicts, named tuples, Structs and attrs classes.
 
 msgspec decodes all of them. This module reads their members in one way, so that a Struct can take the place of a record
-that has members which msgspec rejects, and enforces the tags of Structs.
+that has members which msgspec rejects.
 """
 
 from __future__ import annotations
@@ -13,21 +13,19 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING
 from enum import Enum
-from functools import cache, partial
+from functools import partial
 from types import NoneType
-from typing import Any, Final, NamedTuple, TypeVar, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, NamedTuple, NewType, TypeVar, cast, get_args, get_origin
 
 import msgspec
 from msgspec import NODEFAULT, UNSET
-from msgspec.structs import force_setattr
 
 from mcpspec.support.annotations import evaluate, evaluated_members
 from typedmcp.jsonschema.values import is_pydantic
 
 __all__ = [
     "RecordField", "constructor_of", "field_with_default", "fields_of", "fill_defaults", "has_dataclass", "is_record",
-    "is_tag_guard", "is_typeddict", "mirror_struct", "parameters_of", "require_tag", "resolve_alias",
-    "strip_qualifiers", "substitute", "tag_of",
+    "is_typeddict", "mirror_struct", "parameters_of", "parts_of", "resolve_alias", "strip_qualifiers", "substitute",
 ]  # fmt: skip
 
 
@@ -48,15 +46,30 @@ def is_typeddict(kind: object) -> bool:
     return hasattr(kind, "__required_keys__")
 
 
-def has_dataclass(hint: Any, seen: frozenset[Any] = frozenset()) -> bool:
-    """Return whether a type is a dataclass, or has one in its arguments or members."""
-    kind: Any = hint  # as a type checker sees it after the next line, it would be of an unknown type
-    if not isinstance(hint, type):
-        return any(has_dataclass(part, seen) for part in get_args(hint))
-    if dataclasses.is_dataclass(hint) or hint in seen:
-        return hint not in seen
-    members = [member.hint for member in fields_of(kind)] if is_record(kind) else []
-    return any(has_dataclass(part, seen | {kind}) for part in members)
+def parts_of(hint: object) -> Iterator[Any]:
+    """Yield a type and all types within it: its arguments, the members of records, what aliases stand for."""
+    waiting, seen = [hint], list[Any]()
+    while waiting:
+        part = strip_qualifiers(waiting.pop())
+        if part in seen:
+            continue
+        seen.append(part)
+        yield part
+        kind: Any = get_origin(part) or part
+        if kind is Literal:
+            continue
+        waiting += get_args(part)[: 1 if kind is Annotated else None]
+        if type(kind).__name__ == "TypeAliasType":
+            waiting.append(resolve_alias(part))
+        elif isinstance(part, NewType):
+            waiting.append(part.__supertype__)
+        elif isinstance(kind, type) and is_record(kind):
+            waiting += [field.hint for field in fields_of(part)]
+
+
+def has_dataclass(hint: object) -> bool:
+    """Return whether a type is a dataclass, or has one within it."""
+    return any(dataclasses.is_dataclass(get_origin(part) or part) for part in parts_of(hint))
 
 
 def fill_defaults(value: Any) -> None:
@@ -83,10 +96,6 @@ def fill_defaults(value: Any) -> None:
 
 
 _QUALIFIERS: Final = ("Required", "NotRequired", "ReadOnly", "Final")
-_UNUSED_TEXT: Final = "\0"
-_UNUSED_NUMBER: Final = -(2**62)
-"""Tags that match no data."""
-_TAG_GUARD: Final = "_TagGuard"
 
 
 class RecordField(NamedTuple):
@@ -190,36 +199,6 @@ def resolve_alias(hint: object) -> Any:
     return substitute(value, dict(zip(alias.__type_params__, get_args(hint), strict=False)))
 
 
-# Tags
-
-
-def tag_of(kind: object) -> tuple[str | None, Any]:
-    """Return the name and value of a Struct's tag; None and None for types without a tag."""
-    config = getattr(get_origin(kind) or kind, "__struct_config__", None)
-    return (None, None) if config is None or config.tag_field is None else (config.tag_field, config.tag)
-
-
-def require_tag(kind: Any) -> Any:
-    """Return a union that makes msgspec require the tag of a Struct: it checks tags only where it has to choose."""
-    name, tag = tag_of(kind)
-    if name is None or is_tag_guard(kind):
-        return kind
-    config = (get_origin(kind) or kind).__struct_config__
-    return Union[kind, _tag_guard(name, config.array_like, isinstance(tag, int))]  # noqa: UP007  # `kind` may have no `|`
-
-
-@cache
-def _tag_guard(tag_field: str, array_like: bool, is_number: bool) -> Any:
-    """Return a Struct whose tag matches no data, as the second member of the union of `require_tag`."""
-    tag: Any = _UNUSED_NUMBER if is_number else _UNUSED_TEXT
-    return msgspec.defstruct(_TAG_GUARD, [], tag_field=tag_field, tag=tag, array_like=array_like)
-
-
-def is_tag_guard(kind: Any) -> bool:
-    """Return whether a type is in a union only because of `require_tag`."""
-    return tag_of(kind)[1] in (_UNUSED_TEXT, _UNUSED_NUMBER) and kind.__name__ == _TAG_GUARD
-
-
 # Mirrors
 
 
@@ -249,69 +228,52 @@ def constructor_of(hint: object, fields: Sequence[RecordField]) -> Callable[[Any
     return construct
 
 
-_IMMUTABLE: Final = (NoneType, str, int, float, bool, bytes, frozenset, Enum)
+_IN_SCHEMAS: Final = (NoneType, str, int, float, bool, bytes, frozenset, Enum)
+"""Classes of defaults that msgspec can put into schemas."""
 _MUTABLE: Final = (list, dict, set, bytearray, deque)
 
 
 def field_with_default(value: object) -> Callable[..., Any]:
-    """Return `msgspec.field` with a default, without the name of the field."""
-    if isinstance(value, _IMMUTABLE):
-        return partial(msgspec.field, default=value)
-    if _is_mutable(value):
-        return partial(msgspec.field, default_factory=_copier(value))
-    return partial(msgspec.field, default_factory=lambda: value)
-
-
-def _copier(value: Any) -> Callable[[], Any]:
-    """Return a function that copies a value: the value's own `copy` if that is deep enough, as it is much faster."""
+    """Return `msgspec.field` with a default, without the name of the field. Each call gets its own copy."""
+    if not _is_mutable(value):
+        if isinstance(value, _IN_SCHEMAS):
+            return partial(msgspec.field, default=value)
+        return partial(msgspec.field, default_factory=lambda: value)
     kind = cast(Any, type(value))
-    items = value.values() if kind is dict else value
-    if kind in (list, dict, set, bytearray) and not any(map(_is_mutable, items)):
-        return value.copy if value else kind  # type: ignore[no-any-return]
-    return lambda: _copy(value)
+    if kind in (list, dict, set, bytearray) and not any(map(_is_mutable, value.values() if kind is dict else value)):
+        return partial(msgspec.field, default_factory=value.copy if value else kind)  # much the fastest
+    return partial(msgspec.field, default_factory=lambda: _copy(value))
 
 
 def _is_mutable(value: Any) -> bool:
     """Return whether a value is, or contains, a container or a record that can be changed."""
-    kind = cast(Any, type(value))
-    if issubclass(kind, tuple):
-        return any(map(_is_mutable, value))
-    if is_record(kind) or is_pydantic(kind):
-        return not _is_frozen(kind) or any(_is_mutable(item) for _, item in _attributes(value))
-    return issubclass(kind, _MUTABLE)
-
-
-def _is_frozen(kind: object) -> bool:
-    config = getattr(kind, "__dataclass_params__", None) or getattr(kind, "__struct_config__", None)
-    return getattr(config, "frozen", False)
-
-
-def _attributes(record: object) -> list[tuple[str, Any]]:
-    """Return the attributes of a record, in slots or not."""
-    names: dict[str, None] = dict.fromkeys(getattr(record, "__dict__", ()))
-    names |= dict.fromkeys(getattr(record, "__struct_fields__", ()))
-    names |= dict.fromkeys(getattr(record, "__dataclass_fields__", ()))
-    names |= {field.name: None for field in getattr(record, "__attrs_attrs__", ())}
-    return [(name, getattr(record, name)) for name in names if hasattr(record, name)]
+    kind: Any = type(value)
+    if not issubclass(kind, tuple):
+        if not (is_record(kind) or is_pydantic(kind)):
+            return issubclass(kind, _MUTABLE)
+        config = getattr(kind, "__dataclass_params__", None) or getattr(kind, "__struct_config__", None)
+        if not getattr(config, "frozen", False):
+            return True
+    try:
+        hash(value)
+    except TypeError:  # something within it can be changed
+        return True
+    return False
 
 
 def _copy(value: Any) -> Any:
-    """Copy a value with the containers and records in it; all other objects in it stay the same."""
+    """Copy a value with the containers and records in it; other objects in containers stay the same."""
+    kind: Any = type(value)
     if not _is_mutable(value):
         return value
-    kind = cast(Any, type(value))
-    if hasattr(kind, "_make"):
-        return kind._make(map(_copy, value))
-    if issubclass(kind, tuple):
-        return cast(Any, kind)(map(_copy, value))
+    if kind is tuple:
+        return tuple(map(_copy, value))
+    if not issubclass(kind, dict | list | deque):
+        return copy.deepcopy(value)
     made: Any = copy.copy(value)
     if issubclass(kind, dict):
         made.update({key: _copy(item) for key, item in value.items()})
-    elif issubclass(kind, list | deque):
+    else:
         made.clear()
         made.extend([*map(_copy, value)])
-    elif not issubclass(kind, set | bytearray):  # whose items are immutable
-        put: Any = force_setattr if issubclass(kind, msgspec.Struct) else object.__setattr__  # it may be frozen
-        for name, item in _attributes(value):
-            put(made, name, _copy(item))
     return made

@@ -17,13 +17,13 @@ from msgspec.structs import astuple
 
 from mcpspec.support.annotations import annotations_of, evaluate, signature_of
 from mcpspec.support.error_text import format_path_part
-from typedmcp.app.arguments import NOT_EXAMINED, ArgumentError, examine_argument, join_faults, join_repairs
+from typedmcp.app.arguments import ArgumentError, join_faults, join_repairs
 from typedmcp.errors import UsageError
 from typedmcp.integers import to_integers
 from typedmcp.jsonschema.adapt import has_custom_types, schema_of, to_msgspec
 from typedmcp.jsonschema.constraints import read_metadata
 from typedmcp.jsonschema.definitions import JsonSchema, object_schema
-from typedmcp.jsonschema.examine import Examined, TooMuchWorkError, WorkBudget, explain_unknown
+from typedmcp.jsonschema.examine import NOT_EXAMINED, examine, explain_unknown
 from typedmcp.jsonschema.explain import explain
 from typedmcp.jsonschema.portable import portable_schema_of
 from typedmcp.jsonschema.records import field_with_default, fill_defaults, has_dataclass, parameters_of
@@ -346,6 +346,13 @@ class Signature:
             made["required"] = required
         return made
 
+    @cached_property
+    def _exact_schema(self) -> JsonSchema:
+        """The schema by which arguments that do not fit are examined, with all keywords."""
+        properties = {parameter.wire: schema_of(parameter.hint) for parameter in self.parameters}
+        made = object_schema(properties, schema_of(self.rest) or True if self.takes_rest else False)
+        return {**made, "required": [parameter.wire for parameter in self.parameters if parameter.required]}
+
     # Binding
 
     def bind(self, arguments: Mapping[str, Any], on_repair: Callable[[str], None] | None = None) -> Any:
@@ -357,12 +364,22 @@ class Signature:
         try:
             return self.bind_exact(arguments)
         except Exception as error:
-            with suppress(Exception):
-                return self.bind_exact(to_integers(arguments))
-            repaired = self._examine(arguments, error, is_strict=on_repair is None)
-            if on_repair is not None:
-                on_repair(join_repairs(repaired.repairs))
-            return self.bind_exact(repaired.value)
+            fault = error
+        with suppress(Exception):
+            return self.bind_exact(to_integers(arguments))
+        found = examine(arguments, self._exact_schema, member="argument", is_strict=on_repair is None)
+        given: Mapping[str, Any] = arguments
+        if found.repairs and not found.faults:
+            given = found.value
+            try:
+                bound = self.bind_exact(given)
+            except Exception as error:
+                fault = error
+            else:
+                if on_repair is not None:
+                    on_repair(join_repairs(found.repairs))
+                return bound
+        raise ArgumentError(join_faults(found.faults) or self._explain(fault, given)) from fault
 
     def bind_exact(self, arguments: Mapping[str, Any]) -> Any:
         """Convert arguments that fit, for `call`. Raises various exceptions, which `bind` explains."""
@@ -372,78 +389,50 @@ class Signature:
             fill_defaults(bound)
         return bound
 
-    def _examine(self, arguments: Mapping[str, Any], error: Exception, *, is_strict: bool) -> Examined:
-        """Return the arguments with their repairs. Raises `ArgumentError` with all faults."""
-        made: dict[str, Any] = {}
-        faults = self._missing(arguments)
-        repairs: list[str] = []
-        budget = WorkBudget()
-        try:
-            for name, value in arguments.items():
-                found = self._examine_one(name, value, budget, is_strict=is_strict)
-                faults += found.faults
-                repairs += found.repairs
-                if found.value is not UNSET:
-                    made[name] = found.value
-        except TooMuchWorkError:
-            faults.append(NOT_EXAMINED)
-        if repairs and not faults:
-            with suppress(Exception):
-                self.bind_exact(made)
-                return Examined(made, (), repairs)
-        raise ArgumentError(join_faults(faults) or self._explain(error, arguments)) from error
-
-    def _examine_one(self, name: str, value: object, budget: WorkBudget, *, is_strict: bool) -> Examined:
-        """Return an argument, with `UNSET` for one that is to be left out. Raises `TooMuchWorkError`."""
-        parameter = self._by_name.get(name)
-        if parameter is None and not self._is_rest(name):
-            return Examined(UNSET, [explain_unknown("argument", name, [*self._by_name], budget)])
-        hint = self.rest if parameter is None else parameter.hint
-        found = examine_argument(value, hint, name, budget, is_strict=is_strict)
-        is_optional = parameter is not None and not parameter.required
-        if found.faults and value is None and is_optional and not is_strict:
-            return Examined(UNSET, (), [f"{format_path_part(name).removeprefix('.')}: null was read as absence"])
-        return found
-
-    def _is_rest(self, name: str) -> bool:
-        """Return whether the function takes an argument that is not a parameter."""
-        return self.rest is not UNSET and name not in self._reserved
-
-    def _missing(self, arguments: Mapping[str, Any]) -> list[str]:
-        """Return a fault for each argument that is required and missing."""
-        names = [p.wire for p in self.parameters if p.required and p.wire not in arguments]
-        return [f"{format_path_part(name).removeprefix('.')}: required, but missing" for name in names]
-
     def _explain(self, error: Exception, arguments: Mapping[str, Any]) -> str:
-        return explain(ValueConversionError.of(error, arguments, self.struct), member="argument")
+        """Return the fault of arguments in which their schema finds none."""
+        for name, value in arguments.items():
+            try:
+                convert(value, self._hint_of(name))
+            except (ValueConversionError, RecursionError) as fault:
+                return explain(fault, format_path_part(name))
+            except KeyError:  # an unknown name
+                break
+        return explain(error)
 
     def _bind_rest(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: convert(arguments[name], self.rest) for name in self._names_of_rest(arguments)}
+
+    def _names_of_rest(self, arguments: Mapping[str, Any]) -> list[str]:
         names = [name for name in arguments if name not in self._by_name]
         if reserved := self._reserved.intersection(names):
             raise ArgumentError(explain_unknown("argument", min(reserved), [*self._by_name]))
-        return {name: convert(arguments[name], self.rest) for name in names}
+        return names
+
+    def _hint_of(self, name: str) -> Any:
+        """Return the type of an argument. Raises `KeyError` for one that the function does not take."""
+        return self._by_name[name].hint if name in self._by_name or self.rest is UNSET else self.rest
 
     def bind_texts(self, arguments: Mapping[str, str]) -> Any:
         """Check and convert arguments that are all strings, as in prompts and URIs. Raises `ArgumentError`."""
-        values: dict[str, Any] = {}
-        rest: dict[str, Any] = {}
-        faults = self._missing(arguments)
-        budget = WorkBudget()
-        try:
-            for name, text in arguments.items():
-                parameter = self._by_name.get(name)
-                if parameter is None and not self._is_rest(name):
-                    faults.append(explain_unknown("argument", name, [*self._by_name], budget))
-                    continue
-                found = _convert_text(text, name, self.rest if parameter is None else parameter.hint, budget)
-                faults += found.faults
-                (rest if parameter is None else values)[name if parameter is None else parameter.member] = found.value
-        except TooMuchWorkError:
-            faults.append(NOT_EXAMINED)
-        if faults:
-            raise ArgumentError(join_faults(faults))
-        bound = self.struct(**values)
-        return bound if self.rest is UNSET else (bound, rest)
+        read: dict[str, Any] = {}
+        unread: dict[str, Any] = {}
+        for name, text in arguments.items():
+            try:
+                read[name] = _read_text(text, self._hint_of(name))
+            except Exception:
+                unread[name] = text
+        needed = [name for name in self._exact_schema["required"] if name not in read]
+        found = examine(unread, {**self._exact_schema, "required": needed}, member="argument")
+        if found.faults:
+            raise ArgumentError(join_faults(found.faults) or NOT_EXAMINED)
+        for name, value in found.value.items():
+            try:
+                read[name] = convert(value, self._hint_of(name))
+            except (ValueConversionError, RecursionError) as error:
+                raise ArgumentError(explain(error, format_path_part(name))) from error
+        bound = self.struct(**{p.member: read[p.wire] for p in self.parameters if p.wire in read})
+        return bound if self.rest is UNSET else (bound, {name: read[name] for name in self._names_of_rest(read)})
 
     def _make_caller(self, parameters: list[inspect.Parameter]) -> Callable[[Any, Any], Any]:
         function, context = self.function, self.context
@@ -480,17 +469,11 @@ def _property_schema(parameter: Parameter, description: str, references: bool) -
     return made
 
 
-def _convert_text(text: str, name: str, hint: object, budget: WorkBudget) -> Examined:
-    """Convert a string to a type: unchanged, parsed as a number, parsed as JSON, or with its date completed.
-
-    Raises `TooMuchWorkError`.
-    """
+def _read_text(text: str, hint: object) -> Any:
+    """Convert a string to a type: unchanged, parsed as a number, or parsed as JSON. Raises various exceptions."""
     with suppress(Exception):
-        return Examined(msgspec.convert(text, hint, strict=False, dec_hook=dec_hook))
-    with suppress(Exception):
-        return Examined(from_json(text, hint))
-    found = examine_argument(text, hint, name, budget, is_strict=False)
-    return found if found.faults else found._replace(value=convert(found.value, hint))
+        return msgspec.convert(text, hint, strict=False, dec_hook=dec_hook)
+    return from_json(text, hint)
 
 
 def choices_of(hint: object) -> list[str]:

@@ -31,7 +31,7 @@ from typedmcp.app.signatures import Signature, name_of
 from typedmcp.errors import InputUnavailableError, RemoteError, ToolError, UsageError
 from typedmcp.jsonschema.adapt import has_keyword
 from typedmcp.jsonschema.custom_types import type_name
-from typedmcp.jsonschema.examine import TooMuchWorkError, examine
+from typedmcp.jsonschema.examine import examine
 from typedmcp.jsonschema.values import to_builtins
 from typedmcp.protocol.nulls import from_null, to_null
 from typedmcp.server.config import TaskSupport
@@ -220,10 +220,7 @@ class Tool:
     def _repair(self, given: Mapping[str, Any], validator: SchemaValidator, ctx: Context) -> Mapping[str, Any]:
         """Return arguments so repaired that the given schema accepts them. Raises `ArgumentError` with all faults."""
         schema = dict(self._given_input or {})
-        try:
-            found = examine(given, schema, member="argument", is_strict=self._is_strict, has_formats=False)
-        except TooMuchWorkError:
-            raise ArgumentError(validator.find_error(given, "")) from None
+        found = examine(given, schema, member="argument", is_strict=self._is_strict, has_formats=False)
         wrong = validator.find_error(found.value, "")
         if wrong is not None:
             raise ArgumentError(join_faults(found.faults) or wrong)

@@ -29,7 +29,7 @@ from typedmcp.jsonschema.definitions import JsonSchema
 from typedmcp.jsonschema.keywords import KEY_PATTERNS
 from typedmcp.nesting import decode_json
 
-__all__ = ["Examined", "TooMuchWorkError", "WorkBudget", "examine", "explain_unknown"]
+__all__ = ["NOT_EXAMINED", "Examined", "examine", "explain_unknown"]
 
 _MAX_STEPS: Final = 20_000
 """Steps for the arguments of one call: a value that is compared with a schema, or 64 bytes of text that are parsed."""
@@ -62,32 +62,18 @@ _BOUNDS: Final[tuple[tuple[str, str, bool], ...]] = (
 _SIZED: Final[Mapping[str, str]] = {"Length": "string", "Items": "array", "Properties": "object"}
 
 
-class TooMuchWorkError(Exception):
+NOT_EXAMINED: Final = "further arguments were not examined"
+"""The last fault of a value that would need too much work."""
+
+
+class _TooMuchWorkError(Exception):
     """A value and its schema need more work than an examination may do."""
 
 
-class WorkBudget:
-    """The steps that are left for the arguments of one call."""
-
-    def __init__(self) -> None:
-        self.left: int = _MAX_STEPS
-
-    def spend(self, steps: int) -> None:
-        """Take steps from the budget. Raises `TooMuchWorkError` if it has fewer."""
-        self.left -= steps
-        if self.left < 0:
-            raise TooMuchWorkError
-
-
-def explain_unknown(member: str, name: str, known: Sequence[str], budget: WorkBudget | None = None) -> str:
-    """Return the message for an unknown name: `unknown argument 'y'; known: x`, and the known name that is like it.
-
-    Raises `TooMuchWorkError`.
-    """
+def explain_unknown(member: str, name: str, known: Sequence[str]) -> str:
+    """Return the message for an unknown name: `unknown argument 'y'; known: x`, and the known name that is like it."""
     from difflib import get_close_matches  # few calls have such errors
 
-    if budget is not None:
-        budget.spend(50 + 10 * min(len(known), _COMPARED_NAMES))
     names = [*known[:_SHOWN_NAMES]]
     if len(known) > _SHOWN_NAMES:
         names.append(f"{len(known) - _SHOWN_NAMES} others")
@@ -113,26 +99,36 @@ def examine(
     member: str = "property",
     is_strict: bool = False,
     has_formats: bool = True,
-    budget: WorkBudget | None = None,
 ) -> Examined:
-    """Find the faults of a value, and repair what can be repaired. Raises `TooMuchWorkError`.
+    """Find the faults of a value, and repair what can be repaired.
+
+    The last fault is `NOT_EXAMINED` if that took too much work. The value is then not repaired.
 
     `place` is the path of the value in texts, and `member` the word for its members. `is_strict` repairs nothing, and
     without `has_formats` the keyword `format` is ignored, as in JSON Schema 2020-12.
     """
-    return _Examination(schema, member, has_formats, budget or WorkBudget()).examine(
-        value, schema, place, is_strict=is_strict
-    )
+    examination = _Examination(schema, member, has_formats)
+    try:
+        return examination.examine(value, schema, place, is_strict=is_strict)
+    except _TooMuchWorkError:
+        return Examined(value, [*examination.found, NOT_EXAMINED])
 
 
 class _Examination:
     """One walk along a value and its schema."""
 
-    def __init__(self, root: JsonSchema, member: str, has_formats: bool, budget: WorkBudget) -> None:
+    def __init__(self, root: JsonSchema, member: str, has_formats: bool) -> None:
         self._root = root
         self._member, self._has_formats = member, has_formats
-        self._budget, self._spend = budget, budget.spend
+        self._left = _MAX_STEPS
         self._depth = 0
+        self.found: list[str] = []
+        """The faults of the members of the whole value that were examined."""
+
+    def _spend(self, steps: int) -> None:
+        self._left -= steps
+        if self._left < 0:
+            raise _TooMuchWorkError
 
     def examine(self, value: object, schema: object, place: str, *, is_strict: bool) -> Examined:
         self._spend(1)
@@ -230,14 +226,17 @@ class _Examination:
         faults = [
             _at(place + format_path_part(name), "required, but missing") for name in required if name not in value
         ]
+        if self._depth == 1:
+            self.found = faults
         repairs: list[str] = []
         names = schema.get("propertyNames", True)
         for name, item in value.items():
             faults += [_at(place, f"key {format_value(name)}: {fault}") for fault in self._key_faults(name, names)]
             where = place + format_path_part(name)
             if name not in properties and others is False:
+                self._spend(50 + 10 * min(len(properties), _COMPARED_NAMES))
                 word = "property" if place else self._member
-                faults.append(_at(place, explain_unknown(word, name, [*properties], self._budget)))
+                faults.append(_at(place, explain_unknown(word, name, [*properties])))
                 continue
             found = self.examine(item, properties.get(name, others), where, is_strict=is_strict)
             if item is None and found.faults and name in properties and name not in required and not is_strict:

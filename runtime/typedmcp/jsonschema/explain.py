@@ -9,7 +9,7 @@ from __future__ import annotations
 from msgspec import UNSET
 
 from typedmcp.jsonschema.adapt import schema_of
-from typedmcp.jsonschema.examine import TooMuchWorkError, examine
+from typedmcp.jsonschema.examine import NOT_EXAMINED, examine
 from typedmcp.jsonschema.reasons import describe_error, shorten
 from typedmcp.jsonschema.values import ValueConversionError
 
@@ -23,9 +23,9 @@ def explain(error: BaseException, place: str = "", *, member: str = "property") 
     """
     if isinstance(error, ValueConversionError) and error.hint is not UNSET:
         try:
-            found = examine(error.value, schema_of(error.hint), place, member=member, is_strict=True)
-        except (TypeError, NameError, RecursionError, TooMuchWorkError):  # no schema, or it takes too long
-            found = None
-        if found is not None and found.faults:
-            return shorten(found.faults[0])
+            faults = examine(error.value, schema_of(error.hint), place, member=member, is_strict=True).faults
+        except (TypeError, NameError, RecursionError):  # the type has no schema
+            faults = ()
+        if faults and faults[0] != NOT_EXAMINED:
+            return shorten(faults[0])
     return describe_error(error, place)

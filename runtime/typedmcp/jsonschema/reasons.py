@@ -1,4 +1,4 @@
-"""What the message of a failed conversion says: the place, and the reason in the words of JSON Schema.
+"""Places and reasons in the messages of failed conversions, in the words of JSON Schema.
 
 msgspec writes the place at the end of its messages. The rest of a message may contain text that a peer sent, so only
 the end is parsed, and long texts are cut.

@@ -233,7 +233,7 @@ _IN_SCHEMAS: Final = (NoneType, str, int, float, bool, bytes, frozenset, Enum)
 _MUTABLE: Final = (list, dict, set, bytearray, deque)
 
 
-def field_with_default(value: object) -> Callable[..., Any]:
+def field_with_default(value: Any) -> Callable[..., Any]:
     """Return `msgspec.field` with a default, without the name of the field. Each call gets its own copy."""
     if not _is_mutable(value):
         if isinstance(value, _IN_SCHEMAS):
@@ -247,7 +247,7 @@ def field_with_default(value: object) -> Callable[..., Any]:
 
 def _is_mutable(value: Any) -> bool:
     """Return whether a value is, or contains, a container or a record that can be changed."""
-    kind: Any = type(value)
+    kind = cast(Any, type(value))
     if not issubclass(kind, tuple):
         if not (is_record(kind) or is_pydantic(kind)):
             return issubclass(kind, _MUTABLE)
@@ -263,7 +263,7 @@ def _is_mutable(value: Any) -> bool:
 
 def _copy(value: Any) -> Any:
     """Copy a value with the containers and records in it; other objects in containers stay the same."""
-    kind: Any = type(value)
+    kind = cast(Any, type(value))
     if not _is_mutable(value):
         return value
     if kind is tuple:

@@ -46,13 +46,6 @@ class ValueConversionError(ValueError):
         self.value: Any = value
         self.hint: Any = hint
 
-    @classmethod
-    def of(cls, error: Exception, value: object, hint: object) -> ValueConversionError:
-        """Return an error for an exception raised while converting `value` to `hint`."""
-        made = cls(value=value, hint=hint)
-        made.__cause__ = error
-        return made
-
     def reason(self) -> str:
         """Return why the value does not fit.
 

@@ -51,8 +51,8 @@ def each(
 def forget_servers() -> None:
     """Let clients negotiate anew: a port may have belonged to a server of an older test."""
     # Tests of the types do not have the module.
-    if (manager := sys.modules.get("typedmcp.client.connection.manager")) is not None:
-        manager.known_servers.clear()
+    if (opening := sys.modules.get("typedmcp.client.connection.opening")) is not None:
+        opening.known_servers.clear()
 
 
 def _cases(

@@ -12,6 +12,7 @@ import msgspec
 from mcpspec.support.methods import Method
 from typedmcp import dialect
 from typedmcp.client.calls.listening import SubscriptionRunner
+from typedmcp.client.calls.records import RecordCalls
 from typedmcp.client.calls.runner import CallRunner, Finish
 from typedmcp.client.connection.manager import ConnectionManager
 from typedmcp.client.connection.negotiation import ClientIdentity
@@ -121,10 +122,11 @@ class Client:
             target, identity, self._incoming, self._reset, cache.clear_private, options
         )
         validator = OutputValidator() if options.get("check_output", True) and is_available() else None
-        self._calls = CallRunner(self._connection, callbacks, cache, validator, self._incoming.report)
+        self._calls = CallRunner(self._connection, callbacks, cache, validator, self._incoming)
+        self._records = RecordCalls(self._connection, self._calls, callbacks.extensions, self._incoming.report)
         if self._access is not None:
             self._add_extensions(callbacks.extensions, self._access)
-        self._subscriptions = SubscriptionRunner(self._connection, self._calls, self._incoming.subscriptions)
+        self._subscriptions = SubscriptionRunner(self._connection, self._calls, self._incoming.changes.subscriptions)
         self._closing: asyncio.Task[None] | None = None
 
     if not TYPE_CHECKING:
@@ -195,16 +197,16 @@ class Client:
 
         May be called from any task, including a callback, and more than once.
         """
-        self._connection.is_closed = True
+        self._connection.begin_close()
         if self._closing is None:
             self._closing = asyncio.get_running_loop().create_task(self._close(asyncio.current_task()))
         await asyncio.shield(self._closing)
 
     async def _close(self, caller: asyncio.Task[Any] | None) -> None:
-        for subscription in list(self._incoming.subscriptions):
+        for subscription in list(self._incoming.changes.subscriptions):
             await subscription.close()
         await self._connection.close()
-        await self._incoming.close(caller)
+        await self._incoming.running.close(caller)
 
     # The server
 
@@ -273,8 +275,8 @@ class Client:
         instead of a record calls a method that the protocol does not have, with plain JSON as parameters and result.
         """
         if isinstance(method, str):
-            return await self._calls.call_plain(method, params, options)
-        return await self._calls.call_record(cast("Method[Any, Any]", method), params, options)
+            return await self._records.call_plain(method, params, options)
+        return await self._records.call_record(cast("Method[Any, Any]", method), params, options)
 
     async def send_raw(
         self, method: str, params: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
@@ -285,7 +287,7 @@ class Client:
         result is neither decoded nor checked, and what the method means to the client, such as its headers and cache,
         is ignored but for the headers of HTTP.
         """
-        return await self._calls.call_raw(method, dict(params or {}), options)
+        return await self._records.call_raw(method, dict(params or {}), options)
 
     def decode(self, method: str, raw: msgspec.Raw) -> Any:
         """Return a result of `send_raw` in the dialect: for proxies that cannot pass it on as it is.
@@ -327,7 +329,7 @@ class Client:
         writes `_meta`, with the members in `meta`; `capabilities` are those to declare instead of the client's to a
         modern server. Raises `UsageError` for notifications of the protocol, which the client sends itself.
         """
-        await self._calls.notify(method, params, {"meta": meta, "capabilities": capabilities})
+        await self._records.notify(method, params, {"meta": meta, "capabilities": capabilities})
 
     @overload
     async def call_tool(

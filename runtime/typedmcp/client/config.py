@@ -16,7 +16,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, Unpack, cast
@@ -27,7 +27,6 @@ from mcpspec.support.objects import is_array, is_object
 from typedmcp.client.client import Client, connect
 from typedmcp.client.connection.options import URL_OPTIONS, ConnectOptions
 from typedmcp.client.connection.targets import Target, is_url
-from typedmcp.client.redaction import hide_values
 from typedmcp.errors import UsageError
 from typedmcp.jsonschema.values import convert
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
@@ -53,6 +52,9 @@ _TRANSPORT_MEMBERS: Final = {
 _URL_MEMBERS: Final = ("url", "headers", "auth")
 _COMMAND_MEMBERS: Final = ("command", "args", "env", "cwd")
 _OTHER_MEMBERS: Final = ("type", "transport", "disabled")
+
+_SHORTEST_SECRET: Final = 4
+"""Characters from which on the value of a variable is hidden: shorter ones would be found everywhere."""
 
 _ADDRESS = re.compile(r"[A-Za-z]+:")
 _VARIABLE = re.compile(r"\$\{([^}]*)\}?")
@@ -102,7 +104,7 @@ class ServerEntry:
         try:
             return connect(self.target, **options)
         except UsageError as error:
-            raise UsageError(hide_values(str(error), self.inserted)) from None
+            raise UsageError(_hide_values(str(error), self.inserted)) from None
 
     def select_options(self, options: ConnectOptions) -> ConnectOptions:
         """Return the options that apply to this server. Its own headers and credentials take precedence."""
@@ -115,6 +117,14 @@ class ServerEntry:
         if self.oauth or any(name.lower() == "authorization" for name in self.headers):
             selected.pop("auth", None)
         return cast("ConnectOptions", selected)
+
+
+def _hide_values(text: str, values: Iterable[str]) -> str:
+    """Return a text without the values of variables, such as tokens, that were inserted into a configuration."""
+    for value in sorted(values, key=len, reverse=True):
+        if len(value) >= _SHORTEST_SECRET:
+            text = text.replace(value, "…")
+    return text
 
 
 def _merge_headers(*headers: Mapping[str, str] | None) -> dict[str, str]:

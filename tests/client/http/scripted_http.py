@@ -253,5 +253,5 @@ async def connected(script: Any, **options: Any) -> AsyncGenerator[Client]:
 
 def pool_of(client: Client) -> Any:
     """Return the connection pool of a client."""
-    endpoint: Any = client._connection._endpoint  # pyright: ignore[reportPrivateUsage]
+    endpoint: Any = client._connection._opener.endpoint  # pyright: ignore[reportPrivateUsage]
     return endpoint._pool

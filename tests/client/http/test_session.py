@@ -35,7 +35,7 @@ from tests.client.http.scripted_http import (
 )
 from typedmcp import sync
 from typedmcp.client import ChangeEvent, connect
-from typedmcp.client.connection import manager
+from typedmcp.client.connection import opening
 from typedmcp.client.http import session as http_session
 from typedmcp.dialect import structs
 from typedmcp.limits import Limits
@@ -208,11 +208,11 @@ def test_a_server_that_fails_at_the_first_request_is_not_taken_for_a_legacy_serv
     run(main)
 
 
-@each("seconds, probes", [(manager.KNOWN_SECONDS, 1), (0.0, 2)])
+@each("seconds, probes", [(opening.KNOWN_SECONDS, 1), (0.0, 2)])
 def test_a_legacy_server_is_remembered_for_a_limited_time(
     seconds: float, probes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(manager, "KNOWN_SECONDS", seconds)
+    monkeypatch.setattr(opening, "KNOWN_SECONDS", seconds)
 
     async def main() -> None:
         script = Script(OLDER)
@@ -266,7 +266,7 @@ def test_the_revision_of_a_server_is_remembered_until_it_fails() -> None:
     async def main() -> None:
         script = Script(OLDER)
         async with connected(script) as client:
-            url = client._connection._target  # pyright: ignore[reportPrivateUsage]
+            url = client._connection._opener.target  # pyright: ignore[reportPrivateUsage]
             await script.until("GET")
             script.requests.clear()
             async with connect(str(url)) as again:
@@ -990,7 +990,7 @@ def test_a_server_of_http_with_sse_is_found_and_remembered() -> None:
             assert seen[:3] == [("POST", "/mcp"), ("POST", "/mcp"), ("GET", "/mcp")]
             assert set(seen[3:]) == {("POST", "/post")}
             two.requests.clear()
-            async with connect(str(client._connection._target)):  # pyright: ignore[reportPrivateUsage]
+            async with connect(str(client._connection._opener.target)):  # pyright: ignore[reportPrivateUsage]
                 assert two.requests[0].method == "GET"
 
     run(main)

@@ -7,27 +7,22 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import Raw
 
-from mcpspec.support.methods import Method
 from mcpspec.support.structs import from_builtins
 from typedmcp import dialect
 from typedmcp.client.connection.manager import ConnectionManager
 from typedmcp.client.connection.negotiation import supported_versions
 from typedmcp.client.connection.options import CallOptions, check_call_options
 from typedmcp.client.incoming.callbacks import Callbacks
+from typedmcp.client.incoming.handler import IncomingMessageHandler
 from typedmcp.client.requests.call_options import meta_members
 from typedmcp.client.requests.encoder import (
     META_PLACEHOLDER,
     is_mapping,
-    is_of_mcpspec,
-    is_plain_struct,
-    revision_of,
-    to_dialect_params,
-    types_of,
 )
 from typedmcp.client.results.cache import CacheKey, ResponseCache, cache_key
-from typedmcp.client.results.decoder import ResultDecoder, ResultProblem, result_decoder
+from typedmcp.client.results.decoder import ResultDecoder, ResultProblem, result_decoder, to_protocol_error
 from typedmcp.client.results.icons import drop_unsafe_icons
 from typedmcp.client.results.listed_tools import ListedTools
 from typedmcp.client.results.output_validation import OutputValidator
@@ -48,7 +43,7 @@ from typedmcp.errors import (
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.option_checks import check_integer
 from typedmcp.protocol.pending import Call
-from typedmcp.revisions.features import DIALECT, FEATURES
+from typedmcp.revisions.features import FEATURES
 from typedmcp.revisions.results import CACHEABLE_METHODS
 
 if TYPE_CHECKING:
@@ -88,19 +83,19 @@ class CallRunner:
         callbacks: Callbacks,
         cache: ResponseCache,
         validator: OutputValidator | None,
-        report: Callable[[Diagnostic], None],
+        incoming: IncomingMessageHandler,
     ) -> None:
         self._connection = connection
         self._callbacks = callbacks
         self._cache = cache
-        self._report = report
+        self._incoming = incoming
         self._decoders: dict[tuple[str, str], ResultDecoder] = {}
         """The decoders of results by method and revision."""
         self.completions: Mapping[type, Callable[[str, Any, Any, CallOptions], Awaitable[Any]]] = {}
         """The functions that turn results of extensions into those of calls, by type."""
         self.legacy_forms: Sequence[LegacyCallForm] = ()
         """The forms that extensions have on revisions whose protocol has them."""
-        self._tools = None if validator is None else ListedTools(validator, connection.limits, report)
+        self._tools = None if validator is None else ListedTools(validator, connection.limits, incoming.report)
 
     def reset(self) -> None:
         """Drop the cached results and tools of the last session."""
@@ -141,90 +136,7 @@ class CallRunner:
         self._validate_output(params, made, 0)
         return made if finish is None else finish(made, 0)
 
-    async def call_record(self, record: Method[Any, Any], params: Any, options: CallOptions) -> Any:
-        """Call a method by its record, with its parameters and result in the record's revision."""
-        if record.sender == "server" or record.kind == "notification":
-            raise UsageError(f"{record.name} is not a request of clients")
-        session = await self._connection.connect()
-        if not is_of_mcpspec(record):
-            return await self._call_own(session, record, params, options)
-        revision, negotiated = revision_of(record), self._connection.server.revision
-        if revision == DIALECT:
-            result = await self.call(record.name, to_dialect_params(record, params or {}), options)
-            if is_plain_struct(record) or type(result).__module__ != D.CallToolResult.__module__:  # of an extension
-                return result
-            return types_of(record).from_builtins(D.to_builtins(result), record.result)
-        if revision != negotiated:
-            raise UsageError(f"{record.name} is a method of {revision}; the server speaks {negotiated}")
-        exact = self._connection.encoder.exact_params(record, params, self._members(options))
-        raw, id = await self.exchange(session, record.name, exact, options)
-        result = self._decode_exact(record, raw, id)
-        drop_unsafe_icons(record.name, result, self._report)
-        return result
-
-    async def _call_own(
-        self, session: ClientSession, record: Method[Any, Any], params: Any, options: CallOptions
-    ) -> Any:
-        """Call a method of a package that extends the protocol, with the types of that package.
-
-        Raises `UsageError` for a method that the server has not, as far as its revision and its capabilities tell.
-        """
-        self._check_own(record)
-        plain = self._connection.encoder.own_params(record, params, self._members(options))
-        raw, id = await self.exchange(session, record.name, plain, options)
-        return self._decode_exact(record, raw, id)
-
-    def _check_own(self, record: Method[Any, Any]) -> None:
-        revision = self._connection.server.revision
-        if record.name in dialect.methods.METHODS and revision != DIALECT:
-            text = f"{record.name} of {record.message.__module__.split('.')[0]} extends {DIALECT}"
-            raise UsageError(f"{text}; the server speaks {revision}, so use the record of typedmcp.dialect")
-        for each in self._callbacks.extensions:
-            if record.name in each.extension.methods:
-                self._connection.check_extension(each.extension, record.name)
-
-    @staticmethod
-    def _decode_exact(record: Method[Any, Any], raw: Raw, id: int) -> Any:
-        try:
-            return types_of(record).decode(bytes(raw), record.result)
-        except DecodeError as error:
-            raise _to_protocol_error(error).attach_call(record.name, id) from error
-
-    async def notify(self, record: Method[Any, Any] | str, params: Any, options: CallOptions) -> None:
-        """Send a notification of a package that extends the protocol, or one with plain JSON."""
-        if isinstance(record, str):
-            if record in dialect.methods.METHODS:
-                raise UsageError(f"{record} is not a notification of a package that extends the protocol")
-            session = await self._connection.connect()
-            session.notify(record, self._connection.encoder.plain_params(params, self._members(options)))
-            return
-        if record.kind != "notification" or record.sender == "server" or is_of_mcpspec(record):
-            raise UsageError(f"{record.name} is not a notification of a package that extends the protocol")
-        session = await self._connection.connect()
-        self._check_own(record)
-        session.notify(record.name, self._connection.encoder.own_params(record, params, self._members(options)))
-
-    async def call_plain(self, method: str, params: Mapping[str, Any] | None, options: CallOptions) -> Any:
-        """Call a method that the protocol does not have, with plain JSON as parameters and result."""
-        session = await self._connection.connect()
-        plain = self._connection.encoder.plain_params(params, self._members(options))
-        raw, id = await self.exchange(session, method, plain, options)
-        try:
-            return msgspec.json.decode(raw)
-        except ValueError as error:
-            raise ProtocolError(f"result: {error}").attach_call(method, id) from error
-
-    async def call_raw(self, method: str, params: dict[str, Any], options: CallOptions) -> Raw:
-        """Call a method with plain JSON as parameters, and return its result as the server sent it."""
-        session = self._connection.session
-        if session is None or session.has_ended:
-            session = await self._connection.connect()
-        meta = self._connection.encoder.meta(self._members(options))
-        if meta is not UNSET:
-            params["_meta"] = meta
-        return (await self.exchange(session, method, params, options))[0]
-
-    def _members(self, options: CallOptions) -> Mapping[str, Any] | None:
+    def meta_members(self, options: CallOptions) -> Mapping[str, Any] | None:
         """Return the members of `_meta` that the options of a call set."""
         return meta_members(options, is_modern=self._connection.encoder.is_modern)
 
@@ -245,11 +157,10 @@ class CallRunner:
 
     def _tolerates_empty_cursor(self, method: str) -> bool:
         """Return whether an empty cursor ends a list, as with some legacy servers. Modern revisions forbid that."""
-        if self._connection.is_strict or FEATURES[self._connection.server.revision].is_modern:
-            return False
-        text = "result.nextCursor: an empty cursor was read as absent"
-        self._report(Diagnostic(DiagnosticKind.TOLERATED, text, method))
-        return True
+        is_modern = FEATURES[self._connection.server.revision].is_modern
+        return not is_modern and self._incoming.tolerate(
+            "result.nextCursor: an empty cursor was read as absent", method
+        )
 
     # Rounds of input
 
@@ -439,7 +350,7 @@ class CallRunner:
             on_progress=on_progress,
         )
         if is_dialect:
-            members = self._members(options) if options else None
+            members = self.meta_members(options) if options else None
             if on_progress is not None:
                 members = {**(members or {}), "progressToken": call.id}
             try:
@@ -460,17 +371,17 @@ class CallRunner:
         try:
             result = self._find_decoder(method)(raw, problems, self._connection.limits.result_problems)
         except DecodeError as error:
-            raise _to_protocol_error(error).attach_call(method, id) from error
+            raise to_protocol_error(error).attach_call(method, id) from error
         except ProtocolError as error:
             raise error.attach_call(method, id) from None
         if self._connection.param_headers is not None and method == "tools/list":
-            result.tools = self._connection.param_headers.register_tools(result.tools, self._report)
-        if problems and self._connection.is_strict:
+            result.tools = self._connection.param_headers.register_tools(result.tools, self._incoming.report)
+        if problems and self._incoming.is_strict:
             raise ProtocolError(str(problems[0])).attach_call(method, id)
         for problem in problems:
             kind = DiagnosticKind.TOLERATED if problem.is_tolerated else DiagnosticKind.INVALID_DATA
-            self._report(Diagnostic(kind, str(problem), method, params=problem.value))
-        drop_unsafe_icons(method, result, self._report)
+            self._incoming.report(Diagnostic(kind, str(problem), method, params=problem.value))
+        drop_unsafe_icons(method, result, self._incoming.report)
         return result
 
     def _find_decoder(self, method: str) -> ResultDecoder:
@@ -535,11 +446,3 @@ class UrlElicitations(msgspec.Struct):
     """The `data` of a `URL_ELICITATION_REQUIRED` error (2025-11-25)."""
 
     elicitations: list[UrlElicitation]
-
-
-def _to_protocol_error(error: DecodeError) -> ProtocolError:
-    """Return the error for a result that does not fit its method."""
-    if error.path.startswith("result"):
-        return ProtocolError(str(error))
-    separator = "." if error.path and not error.path.startswith("[") else ""
-    return ProtocolError(f"result{separator}{error.path}: {error.reason}")

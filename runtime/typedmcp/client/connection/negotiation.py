@@ -263,7 +263,7 @@ class _Negotiation:
         except DecodeError:
             nulls = remove_nulls(plain, kind, "result")
             text = f"{', '.join(nulls)}: null was read as absent"
-            if not nulls or not self.session.tolerate(text, "initialize"):
+            if not nulls or not self.session.reader.listener.tolerate(text, "initialize"):
                 raise
         return from_builtins(plain, kind)
 

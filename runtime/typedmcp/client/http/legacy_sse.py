@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from typedmcp.client.http.content_coding import accept_coding
+from typedmcp.client.http.bodies import accept_coding
 from typedmcp.client.http.endpoint import Endpoint
 from typedmcp.errors import Error, ProtocolError
 from typedmcp.protocol.framing import OversizeMessage

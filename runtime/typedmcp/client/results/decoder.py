@@ -36,7 +36,7 @@ from typedmcp.revisions.conversions import convert_with, exact_upgrader, upgrade
 from typedmcp.revisions.features import DIALECT, methods_of
 from typedmcp.revisions.results import build_open_object
 
-__all__ = ["MAX_PROBLEMS", "ResultDecoder", "ResultProblem", "result_decoder"]
+__all__ = ["MAX_PROBLEMS", "ResultDecoder", "ResultProblem", "result_decoder", "to_protocol_error"]
 
 MAX_PROBLEMS: Final = 100
 """Problems of one result that are described. One more says how many others there are."""
@@ -156,6 +156,14 @@ def _decoder(kind: Any) -> Callable[[Any], Any]:
     with suppress(DecodeError):
         decode(b"", kind)  # lets msgspec build its tables for the type under the lock of all generated types
     return msgspec.json.Decoder(kind, dec_hook=dec_hook).decode
+
+
+def to_protocol_error(error: DecodeError) -> ProtocolError:
+    """Return the error for a result that does not fit its method."""
+    if error.path.startswith("result"):
+        return ProtocolError(str(error))
+    separator = "." if error.path and not error.path.startswith("[") else ""
+    return ProtocolError(f"result{separator}{error.path}: {error.reason}")
 
 
 # The slow path

@@ -9,14 +9,15 @@ from urllib.parse import urlsplit
 
 from msgspec import Raw
 
-from typedmcp.client.session.session import ClientSession, Exchange, Notify, SessionListener
+from typedmcp.client.session.reader import SessionListener
+from typedmcp.client.session.session import ClientSession
 from typedmcp.observers import ClientObserver, Instrumentation, MessageInfo, MetaMembers, Network
 from typedmcp.protocol.diagnostics import Diagnostic
 from typedmcp.protocol.framing import RequestId
 from typedmcp.protocol.observation import add_to_meta, is_known_method, read_meta
 from typedmcp.protocol.pending import Call
 
-__all__ = ["ClientObservation", "Negotiated", "SessionInfo"]
+__all__ = ["Negotiated", "SessionInfo", "observe_session"]
 
 _PORTS = {"https": 443, "http": 80}
 
@@ -28,35 +29,25 @@ class Negotiated(Protocol):
     revision: str | None
 
 
-class ClientObservation:
-    """Passes the messages of a session through its observer."""
+def observe_session(session: ClientSession, instrumentation: Instrumentation, negotiated: Negotiated) -> None:
+    """Pass requests, notifications and messages of the server through the observer of a session.
 
-    def __init__(self, session: ClientSession, instrumentation: Instrumentation, negotiated: Negotiated) -> None:
-        self._negotiated = negotiated
-        self._observer: ClientObserver = instrumentation.observe_session(SessionInfo(negotiated, session))
+    It replaces the methods of this session alone, so that sessions without an observer have no code for it.
+    """
+    observer = instrumentation.observe_session(SessionInfo(negotiated, session))
+    exchange, send_notification = session.exchange, session.notify
 
-    def around_exchange(self, exchange: Exchange) -> Exchange:
-        """Return a function that sends a request and observes it."""
+    def observed_exchange(call: Call, params: Any) -> Coroutine[Any, Any, Raw]:
+        def send(members: MetaMembers) -> Coroutine[Any, Any, Raw]:
+            return exchange(call, add_to_meta(params, members))
 
-        def observed(call: Call, params: Any) -> Coroutine[Any, Any, Raw]:
-            def send(members: MetaMembers) -> Coroutine[Any, Any, Raw]:
-                return exchange(call, add_to_meta(params, members))
+        return observer.on_call(call.method, call.id, params, send)
 
-            return self._observer.on_call(call.method, call.id, params, send)
+    def notify(method: str, params: Any = None) -> None:
+        observer.on_notify(method, lambda members: send_notification(method, add_to_meta(params, members)))
 
-        return observed
-
-    def around_notify(self, notify: Notify) -> Notify:
-        """Return a function that sends a notification and observes it."""
-
-        def observed(method: str, params: Any = None) -> None:
-            self._observer.on_notify(method, lambda members: notify(method, add_to_meta(params, members)))
-
-        return observed
-
-    def around_listener(self, listener: SessionListener) -> SessionListener:
-        """Return a listener that observes messages of the server, and the end of the session."""
-        return _ObservedListener(self._observer, self._negotiated, listener)
+    session.exchange, session.notify = observed_exchange, notify  # type: ignore[method-assign]
+    session.reader.listener = _ObservedListener(observer, negotiated, session.reader.listener)
 
 
 class _ObservedListener:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any
 
-import msgspec
 from msgspec import Raw
 
-from typedmcp.client.session.session import ClientSession, PendingCall, SessionListener
+from typedmcp.client.session.reader import PendingCall, SessionListener
+from typedmcp.client.session.session import ClientSession
 from typedmcp.errors import ConnectionLostError, Error, ProtocolError, RequestTimeoutError
 from typedmcp.limits import Limits
 from typedmcp.observers import Network
-from typedmcp.protocol.codec import Notification, Response, encode_error, encode_message
+from typedmcp.protocol.codec import Notification, encode_message
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
-from typedmcp.protocol.framing import Framer, OversizeMessage, RequestId
+from typedmcp.protocol.framing import Framer
 from typedmcp.protocol.pending import Call
 from typedmcp.protocol.text import visible
 from typedmcp.transports import Transport, network_of
@@ -34,7 +34,7 @@ class StreamSession(ClientSession):
     """A session over one connection, which cannot be reopened."""
 
     def __init__(self, transport: Transport, listener: SessionListener, limits: Limits) -> None:
-        super().__init__(listener, limits)
+        super().__init__(listener, limits, self._on_stray_line)
         self.transport: Transport = transport
         self.network: Network | None = network_of(transport)
         self.url: str | None = getattr(transport, "url", None)
@@ -66,7 +66,7 @@ class StreamSession(ClientSession):
 
     def _send_call(self, call: Call, params: Any) -> None:
         try:
-            self._send(Notification("2.0", call.method, params, call.id))
+            self._send_line(encode_message(Notification("2.0", call.method, params, call.id)))
             call.owner.is_sent = True
         except BaseException:
             self.requests.cancel_call(call.id)
@@ -88,25 +88,12 @@ class StreamSession(ClientSession):
         call = self.start_call(method, timeout=timeout)
         pending: PendingCall = call.owner
         pending.response.add_done_callback(lambda response: response.cancelled() or response.exception())
-        self._send(Notification("2.0", method, params, call.id))
+        self._send_line(encode_message(Notification("2.0", method, params, call.id)))
         if call.deadline is not None:
             self._schedule_expiry(call.deadline)
 
-    def notify(self, method: str, params: Any = None) -> None:
-        """Send a notification."""
-        self._send(Notification("2.0", method, params))
-
-    def respond(self, id: RequestId, result: Any) -> None:
-        """Send the result of a request of the server."""
-        self._send(Response("2.0", id, result))
-
-    def respond_with_error(self, id: RequestId, code: int, message: str, data: Any = None) -> None:
-        """Send an error response to a request of the server."""
-        self._send_line(encode_error(id, code, message, data))
-
-    def _send(self, message: msgspec.Struct) -> None:
-        """Send a message. Raises `TypeError` or `ValueError` if it cannot be encoded."""
-        self._send_line(encode_message(message))
+    def _post(self, message: bytes, method: str | None, params: Any = None) -> None:  # noqa: ARG002  # HTTP needs them
+        self._send_line(message)
 
     def _send_line(self, line: bytes) -> None:
         """Send a line, which has no newline yet."""
@@ -179,15 +166,15 @@ class StreamSession(ClientSession):
             while self.abort_reason is None and (data := await transport.read()):
                 self._is_silent = False
                 for line in framer.feed(data):
-                    self._receive(line)
+                    self.reader.receive(line)
                     if self.abort_reason is not None:
                         break
                 line = data = b""  # they may be large, and the next ones may take long
             for line in framer.end():
-                self._receive(line)
+                self.reader.receive(line)
         except OSError as error:
             text = f"the connection broke: {error}"
-            self._listener.report(Diagnostic(DiagnosticKind.CONNECTION_ERROR, text, error=error))
+            self.reader.listener.report(Diagnostic(DiagnosticKind.CONNECTION_ERROR, text, error=error))
         finally:
             self._end()
 
@@ -213,15 +200,11 @@ class StreamSession(ClientSession):
         """Return the end of an error about a server that printed something else than messages."""
         return f"; it printed {_quote(self._stray_line)}, which is not a message of MCP" if self._stray_line else ""
 
-    def _receive_slow(self, line: bytes | OversizeMessage, own: Collection[Call] | None) -> None:
+    def _on_stray_line(self, start: bytes) -> None:
         """Report a line that is not JSON, and remember the first: the process may not be a server at all."""
-        start = (line.head if isinstance(line, OversizeMessage) else line).strip()
-        if not start or start.startswith((b"{", b"[")):
-            super()._receive_slow(line, own)
-            return
         self._stray_line = self._stray_line or start[:_SHOWN_CHARACTERS]
         text = f"the server printed {_quote(start)}, which is not a message of MCP; a server prints to standard error"
-        self._listener.report(Diagnostic(DiagnosticKind.MALFORMED, text))
+        self.reader.listener.report(Diagnostic(DiagnosticKind.MALFORMED, text))
 
     async def _close(self) -> None:
         self._flush()

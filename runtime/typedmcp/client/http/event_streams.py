@@ -1,0 +1,253 @@
+"""Event streams over HTTP: those of responses, and the one on which a legacy server sends messages of its own.
+
+Streams of legacy revisions resume where they broke.
+https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#resumability-and-redelivery
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Collection
+from typing import Final
+
+from msgspec import Raw
+
+from typedmcp.client.http.bodies import accept_coding, content_type
+from typedmcp.client.http.endpoint import Endpoint
+from typedmcp.client.http.request_heads import POST, RequestHeads
+from typedmcp.client.session.reader import MessageReader, PendingCall
+from typedmcp.client.session.session import SessionLostError
+from typedmcp.errors import ConnectionLostError, Error, HttpStatusError, ProtocolError, ServerBusyError
+from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
+from typedmcp.protocol.framing import OversizeMessage, frame_of
+from typedmcp.protocol.headers import EVENT_ID
+from typedmcp.protocol.pending import Call
+from typedmcp.protocol.sse import EventParser, ServerSentEvent
+from typedmcp.transports.http1 import HttpResponse
+
+__all__ = ["EventStreams"]
+
+_GET: Final = b"accept: text/event-stream\r\n"
+
+_FIRST_RECONNECT_DELAY: Final = 0.5
+"""Seconds before a stream is requested again, if the server gives no time. Doubled after each failure."""
+
+_MIN_RECONNECT_DELAY: Final = 0.1
+"""Seconds before a stream is requested again, even if the server asks for less."""
+
+_MAX_RECONNECT_DELAY: Final = 30.0
+
+_STABLE_SECONDS: Final = 10.0
+"""Seconds after which the end of a stream does not count as a failure."""
+
+_MAX_EVENT_IDS: Final = 1024
+"""Ids of events that are kept to recognise repeated events."""
+
+
+class _ResumableStream:
+    """The position in an event stream of a legacy revision, across all its connections.
+
+    `report` is called with a text for an event whose id has more than `max_id_bytes`.
+    """
+
+    def __init__(self, max_id_bytes: int, report: Callable[[str], None]) -> None:
+        self._max_id_bytes = max_id_bytes
+        self._report = report
+        self.last_event_id: str | None = None
+        self.retry: float | None = None
+        """Seconds to wait before the stream is requested again, as the server asked."""
+        self.failures = 0
+        """Consecutive requests that returned no event."""
+        self._seen: OrderedDict[str, None] = OrderedDict()
+        self._seen_before: frozenset[str] = frozenset()
+
+    def on_resumed(self) -> None:
+        """Ignore repeated events of the last connection."""
+        self._seen_before = frozenset(self._seen)
+
+    def accept(self, event: ServerSentEvent) -> bool:
+        """Record an event. Return False if it is repeated."""
+        if event.retry is not None:
+            self.retry = event.retry / 1000
+        if event.id is not None and not self._move_to(event.id):
+            return False
+        self.failures = 0
+        return True
+
+    def _move_to(self, id: str) -> bool:
+        """Record the id of an event. Return False if the event is repeated."""
+        if id in self._seen_before:
+            return False
+        if (size := len(id.encode())) > self._max_id_bytes:
+            limit = f"the limit is {self._max_id_bytes} (http_event_id_bytes)"
+            self._report(f"the stream cannot be resumed after an event whose id has {size} bytes; {limit}")
+            id = ""
+        self.last_event_id = id or None
+        self._seen[id] = None
+        if len(self._seen) > _MAX_EVENT_IDS:
+            self._seen.popitem(last=False)
+        return True
+
+    def on_rejected(self, error: HttpStatusError) -> None:
+        """Record when to retry. Raises the error if a retry would get the same response."""
+        if error.status < 500 and error.status != 429:
+            raise error
+        if isinstance(error, ServerBusyError) and error.retry_after is not None:
+            self.retry = error.retry_after
+
+    def delay(self) -> float:
+        """Return the seconds to wait before requesting the stream again."""
+        grown: float = min(_FIRST_RECONNECT_DELAY * 2 ** max(0, self.failures - 1), _MAX_RECONNECT_DELAY)
+        if self.retry is None:
+            return grown
+        return max(self.retry, grown if self.failures > 1 else _MIN_RECONNECT_DELAY)
+
+
+class EventStreams:
+    """Reads the event streams of one session.
+
+    `receive` dispatches a message, which may answer one of some calls. It raises `ProtocolError` once the session is
+    aborted. `lose_session` is called if the server does not know the session; it returns the error, or None if there
+    was no session.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        heads: RequestHeads,
+        reader: MessageReader,
+        receive: Callable[[bytes | OversizeMessage, Collection[Call]], None],
+        lose_session: Callable[[], Error | None],
+    ) -> None:
+        self._endpoint = endpoint
+        self._heads = heads
+        self._reader = reader
+        self._receive = receive
+        self._lose_session = lose_session
+        self._detached: set[Call] = set()
+        """The calls whose results arrive on the stream of server messages."""
+        self.is_answered: asyncio.Event = asyncio.Event()
+        """Set once the server has answered the request for its stream of messages."""
+
+    async def read(self, call: Call, response: HttpResponse) -> Raw:
+        """Read events until the result has arrived. A legacy stream may take several connections."""
+        pending: PendingCall = call.owner
+        stream = self._new_stream()
+        while True:
+            failure: OSError | None = None
+            try:
+                await self._read_events(response, stream, call)
+            except OSError as error:
+                failure = error
+            finally:
+                response.close()
+            if pending.response.done():
+                return pending.response.result()
+            if stream.last_event_id is None or self._heads.modern_revision(call.method) is not None:
+                raise ConnectionLostError(f"the stream ended before the result came{_suffix(failure)}") from failure
+            response = await self._resume(stream, failure)
+
+    async def _resume(self, stream: _ResumableStream, failure: Exception | None) -> HttpResponse:
+        """Request the rest of a stream until the server sends it."""
+        while True:
+            stream.failures += 1
+            if stream.failures > self._endpoint.options.reconnects:
+                raise ConnectionLostError(f"the stream ended, and was not resumed{_suffix(failure)}") from failure
+            await asyncio.sleep(stream.delay())
+            try:
+                return await self._request_stream(stream)
+            except HttpStatusError as error:
+                stream.on_rejected(error)
+                failure = error
+            except OSError as error:
+                failure = error
+
+    def _new_stream(self) -> _ResumableStream:
+        return _ResumableStream(self._endpoint.limits.http_event_id_bytes, self._report_invalid)
+
+    def _report_invalid(self, text: str) -> None:
+        self._reader.listener.report(Diagnostic(DiagnosticKind.INVALID_DATA, text))
+
+    async def _read_events(self, response: HttpResponse, stream: _ResumableStream, call: Call | None) -> None:
+        """Dispatch the events of a stream until its end, or until the response to its call has arrived."""
+        parser = EventParser(self._endpoint.limits.message_bytes, self._endpoint.limits.message_depth)
+        own = self._detached if call is None else (call,)
+        until: asyncio.Future[Raw] | None = None if call is None else call.owner.response
+        while until is None or not until.done():
+            data = await response.read()
+            if not data:
+                return
+            for event in parser.feed(data):
+                if stream.accept(event) and event.data and event.event == "message":
+                    if self._endpoint.on_frame is not None:
+                        self._endpoint.on_frame("server", frame_of(event.data))
+                    self._receive(event.data, own)
+
+    async def _request_stream(self, stream: _ResumableStream) -> HttpResponse:
+        """Request a stream from where it broke. Raises `HttpStatusError` and `SessionLostError`."""
+        head = self._heads.legacy.replace(POST, _GET)
+        if stream.last_event_id is not None and stream.last_event_id.isprintable():
+            head += b"%b: %b\r\n" % (EVENT_ID.encode(), stream.last_event_id.encode())
+        response = await self._endpoint.send("GET", head)
+        if "content-encoding" in response.headers:
+            accept_coding(response, self._reader.listener.tolerate)
+        if response.status == 200 and content_type(response) == "text/event-stream":
+            stream.on_resumed()
+            return response
+        if response.status == 404 and (loss := self._lose_session()) is not None:
+            response.close()
+            raise loss
+        raise await self._endpoint.error_of(response)
+
+    async def read_server_messages(self) -> None:
+        """Read the optional stream of server messages of a legacy server, for as long as the server offers it."""
+        stream, now = self._new_stream(), asyncio.get_running_loop().time
+        try:
+            while stream.failures <= self._endpoint.options.reconnects:
+                start = now()
+                await self._read_server_messages_once(stream)
+                stream.failures = 1 if now() - start > _STABLE_SECONDS else stream.failures + 1
+                await asyncio.sleep(stream.delay())
+            self._report_stream_end("it ended too often")
+        except SessionLostError:
+            pass
+        except HttpStatusError as error:
+            if error.status != 405:  # the server does not offer it
+                self._report_stream_end(str(error))
+        except Error as error:
+            self._report_stream_end(str(error))
+
+    async def _read_server_messages_once(self, stream: _ResumableStream) -> None:
+        try:
+            try:
+                response = await self._request_stream(stream)
+            finally:
+                self.is_answered.set()
+            try:
+                await self._read_events(response, stream, None)
+            finally:
+                response.close()
+        except HttpStatusError as error:
+            stream.on_rejected(error)
+        except OSError:
+            pass  # it is requested again
+
+    def _report_stream_end(self, reason: str) -> None:
+        text = f"the stream of server messages ended: {reason}"
+        self._reader.listener.report(Diagnostic(DiagnosticKind.CONNECTION_ERROR, text))
+
+    async def wait_elsewhere(self, call: Call) -> Raw:
+        """Wait for a result on the stream of server messages."""
+        if not self._reader.listener.tolerate("the response has the status 202, and no result", call.method):
+            raise ProtocolError("the response has the status 202, expected a result")
+        pending: PendingCall = call.owner
+        self._detached.add(call)
+        try:
+            return await pending.response
+        finally:
+            self._detached.discard(call)
+
+
+def _suffix(error: BaseException | None) -> str:
+    return "" if error is None else f": {error}"

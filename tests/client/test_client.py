@@ -264,7 +264,7 @@ def test_an_unknown_option_of_a_call_raises_type_error(name: str, revision: str)
             if "kept" in name:
                 await client.list_tools()
             with pytest.raises(
-                TypeError, match="unknown option 'read_timeout_seconds' of a call; known: fresh, max_time"
+                TypeError, match="unknown option 'read_timeout_seconds' of a call; known: capabilities, fresh"
             ):
                 await CALLS[name](client, {"read_timeout_seconds": 1})
 

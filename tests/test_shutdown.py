@@ -14,8 +14,8 @@ import typedmcp
 from tests.cases import each
 from tests.helpers import LEGACY, MODERN_REVISION, run
 from tests.serving import serving_http
-from typedmcp import ClientTasks, ServerTasks
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
+from typedmcp_extensions.tasks import ClientTasks, ServerTasks
 
 GRACE = 0.1
 

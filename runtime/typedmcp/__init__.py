@@ -18,7 +18,6 @@ if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
     from typedmcp.client.group import ClientGroup, connect_all
     from typedmcp.client.pool import ClientPool
     from typedmcp.client.results.text import text_of
-    from typedmcp.client.tasks import ClientTasks
     from typedmcp.errors import (
         AuthorizationRequiredError,
         CallLostError,
@@ -62,7 +61,6 @@ if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
     from typedmcp.server.state_token import StateSigner
     from typedmcp.server.store import Store
     from typedmcp.server.store.memory import MemoryStore
-    from typedmcp.tasks import MemoryTaskStore, ServerTasks, TaskLimits, TaskStore
     from typedmcp.transports import Transport
     from typedmcp.transports.memory import memory_pair
     from typedmcp.transports.process_parameters import StdioServerParameters
@@ -74,7 +72,6 @@ _MODULES = {
     "client.extensions": ["ClientExtension"],
     "client.group": ["ClientGroup", "connect_all"],
     "client.pool": ["ClientPool"],
-    "client.tasks": ["ClientTasks"],
     "client.results.text": ["text_of"],
     "errors": [
         "AuthorizationRequiredError", "CallLostError", "ConnectionLostError", "DecodeError", "Error",
@@ -102,7 +99,6 @@ _MODULES = {
     "server.state_token": ["StateSigner"],
     "server.store": ["Store"],
     "server.store.memory": ["MemoryStore"],
-    "tasks": ["MemoryTaskStore", "ServerTasks", "TaskLimits", "TaskStore"],
     "transports": ["Transport"],
     "transports.memory": ["memory_pair"],
     "transports.process_parameters": ["StdioServerParameters"],
@@ -111,15 +107,15 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 
 __all__ = [
     "AssistantMessage", "Audio", "Auth", "AuthorizationRequiredError", "CallLostError", "CallNext", "CallOptions",
-    "ChangeEvent", "Changes", "Client", "ClientExtension", "ClientGroup", "ClientPool", "ClientTasks", "ConnectOptions",
+    "ChangeEvent", "Changes", "Client", "ClientExtension", "ClientGroup", "ClientPool", "ConnectOptions",
     "ConnectionLostError", "Context", "DecodeError", "Diagnostic", "DiagnosticKind", "DpopVerifier", "Elicited",
     "Error", "Extension", "File", "Gateway", "HeaderMismatchError", "HttpStatusError", "Image", "InputUnavailableError",
     "InsufficientScopeError", "IntrospectionVerifier", "InvalidParamsError", "JwtVerifier", "Limits", "MemoryStore",
-    "MemoryTaskStore", "MethodNotFoundError", "Middleware", "MissingCapabilityError", "Principal", "ProtocolError",
+    "MethodNotFoundError", "Middleware", "MissingCapabilityError", "Principal", "ProtocolError",
     "Recorder", "RemoteError", "RequestTimeoutError", "ResourceNotFoundError", "Server",
-    "ServerBusyError", "ServerConfig", "ServerEntry", "ServerExtension", "ServerOptions", "ServerTasks", "SignInError",
-    "StateSigner", "StaticTokens", "StdioServerParameters", "Store", "Subscription", "TaskCancelledError", "TaskLimits",
-    "TaskStore", "ToolError", "Transport", "UnsupportedVersionError", "UsageError", "UserMessage", "__version__",
+    "ServerBusyError", "ServerConfig", "ServerEntry", "ServerExtension", "ServerOptions", "SignInError",
+    "StateSigner", "StaticTokens", "StdioServerParameters", "Store", "Subscription", "TaskCancelledError",
+    "ToolError", "Transport", "UnsupportedVersionError", "UsageError", "UserMessage", "__version__",
     "asgi", "connect", "connect_all", "in_thread", "load_config", "memory_pair", "serve", "serve_async", "sync",
     "text_of", "types", "with_defaults",
 ]  # fmt: skip
@@ -138,8 +134,9 @@ _SATELLITES = {
     **dict.fromkeys(("LlmApi", "call_for", "tools_for"), "hosts"),
     **dict.fromkeys(("Telemetry", "instrument", "uninstrument"), "otel"),
     **dict.fromkeys(("RedisStore", "RedisTaskStore"), "redis"),
+    **dict.fromkeys(("ClientTasks", "MemoryTaskStore", "ServerTasks", "TaskLimits", "TaskStore"), "extensions.tasks"),
 }
-"""Names of satellites, and the extras that install these."""
+"""Names of satellites, and the modules that have these, which begin with the extra that installs the satellite."""
 
 
 def __getattr__(name: str) -> object:
@@ -150,8 +147,9 @@ def __getattr__(name: str) -> object:
     if name in _SATELLITES:
         from typedmcp.errors import moved
 
-        extra = _SATELLITES[name]  # an `AttributeError` would lose its text in `from typedmcp import …`
-        raise ImportError(moved(f"{__name__}.{name}", extra, f"from {__name__}_{extra} import {name}"))
+        place = _SATELLITES[name]  # an `AttributeError` would lose its text in `from typedmcp import …`
+        use = f"from {__name__}_{place} import {name}"
+        raise ImportError(moved(f"{__name__}.{name}", place.partition(".")[0], use))
     if module is None:
         meant = _MEANT.get(name) or _find_type(name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{f'; {meant}' if meant else ''}")

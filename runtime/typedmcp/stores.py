@@ -1,11 +1,13 @@
-"""Stores: the interfaces of what keeps the state of servers, and what a store of your own needs.
+"""Stores: the interface of what keeps the state of servers, and what a store of your own needs.
 
-`Store` is for servers over HTTP: sessions, streams of events, and messages between workers. `TaskStore` is for
-`ServerTasks`. A store keeps within its limits, and counts what it keeps with the size functions, so that limits mean
-the same for all stores. `docs/building-on-typedmcp.md` describes both.
+`Store` is for servers over HTTP: sessions, streams of events, and messages between workers. A store keeps within its
+limits, and counts what it keeps with the size functions, so that limits mean the same for all stores.
+`docs/building-on-typedmcp.md` describes it, and the stores of tasks of `typedmcp_extensions`.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from typedmcp.server.store import (
     MessageCallback,
@@ -17,24 +19,24 @@ from typedmcp.server.store import (
     deliver,
 )
 from typedmcp.server.store.limits import EVENT_STREAM_BYTES, StoreLimits, session_size, subscription_size
-from typedmcp.tasks.limits import TASK_BYTES, TaskLimits
-from typedmcp.tasks.store import (
-    NewTask,
-    OnTaskChange,
-    Outcome,
-    Question,
-    Renewal,
-    TakenTask,
-    TaskRecord,
-    TasksFullError,
-    TaskStatus,
-    TaskStore,
-    is_unfinished,
-)
 
 __all__ = [
-    "EVENT_STREAM_BYTES", "TASK_BYTES", "MessageCallback", "NewTask", "OnTaskChange", "Outcome", "Question", "Renewal",
-    "Store", "StoreLimits", "StoredEvent", "StreamNotFoundError", "TakenTask", "TaskLimits", "TaskRecord",
-    "TaskStatus", "TaskStore", "TasksFullError", "TooManySessionsError", "TooManySubscriptionsError", "deliver",
-    "is_unfinished", "session_size", "subscription_size",
+    "EVENT_STREAM_BYTES", "MessageCallback", "Store", "StoreLimits", "StoredEvent", "StreamNotFoundError",
+    "TooManySessionsError", "TooManySubscriptionsError", "deliver", "session_size", "subscription_size",
 ]  # fmt: skip
+
+_OF_TASKS = frozenset((
+    "TASK_BYTES", "NewTask", "OnTaskChange", "Outcome", "Question", "Renewal", "TakenTask", "TaskLimits", "TaskRecord",
+    "TaskStatus", "TaskStore", "TasksFullError", "is_unfinished",
+))  # fmt: skip
+
+
+if not TYPE_CHECKING:  # with `__getattr__`, type checkers would accept every name
+
+    def __getattr__(name: str) -> object:
+        """Say where the interface of stores of tasks is."""
+        if name not in _OF_TASKS:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from typedmcp.errors import moved
+
+        raise ImportError(moved(f"{__name__}.{name}", "extensions", f"from typedmcp_extensions.tasks import {name}"))

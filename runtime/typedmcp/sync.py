@@ -48,14 +48,10 @@ if TYPE_CHECKING:
     from typing_extensions import TypeForm
 
     from typedmcp.client.requests.arguments import Arguments
-    from typedmcp.client.task_journal import KnownTask
-    from typedmcp.client.tasks import TaskCalls
 else:
-    KnownTask = ForwardRef("KnownTask", module="typedmcp.client.task_journal")
-    TaskCalls = ForwardRef("TaskCalls", module="typedmcp.client.tasks")
     Arguments = ForwardRef("Arguments", module="typedmcp.client.requests.arguments")  # for `inspect.signature`
 
-__all__ = ["SyncClient", "SyncClientGroup", "SyncSubscription", "SyncTaskCalls", "connect", "connect_all"]
+__all__ = ["SyncClient", "SyncClientGroup", "SyncSubscription", "connect", "connect_all"]
 
 
 def __dir__() -> list[str]:
@@ -333,34 +329,6 @@ def _iterate(loop_thread: EventLoopThread, items: AsyncIterator[T]) -> Iterator[
         yield item
 
 
-class SyncTaskCalls:
-    """The tasks of a blocking client, with the methods of `typedmcp.client.tasks.TaskCalls`."""
-
-    def __init__(self, loop_thread: EventLoopThread, calls: TaskCalls) -> None:
-        self._loop_thread = loop_thread
-        self._calls = calls
-
-    def list(self) -> list[KnownTask]:
-        """Return the tasks that were begun, here or by an earlier process with the same journal, and have not ended."""
-        return self._calls.list()
-
-    def begin(self, tool: str, arguments: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]) -> Any:
-        """Call a tool without waiting for its task, which `resume` does. Return the task, or the tool's result."""
-        return self._loop_thread.run(self._calls.begin(tool, arguments, **_with_threads(options)))
-
-    def get(self, id: str, **options: Unpack[CallOptions]) -> Any:
-        """Return the state of a task."""
-        return self._loop_thread.run(self._calls.get(id, **_with_threads(options)))
-
-    def cancel(self, id: str, **options: Unpack[CallOptions]) -> None:
-        """Ask the server to cancel a task, and forget it."""
-        self._loop_thread.run(self._calls.cancel(id, **_with_threads(options)))
-
-    def resume(self, id: str, **options: Unpack[CallOptions]) -> Any:
-        """Wait for the end of a task, answer its questions, and return its `CallToolResult`."""
-        return self._loop_thread.run(self._calls.resume(id, **_with_threads(options)))
-
-
 def connect(target: Target, **options: Unpack[ConnectOptions]) -> SyncClient:
     """Return a blocking client for a server. Enter it with `with`, or use `open()` and `close()`.
 
@@ -407,11 +375,6 @@ class SyncClient(_BlockingClient[Client]):
     def is_connected(self) -> bool:
         """True while the client has a session that calls can use, as in `Client.is_connected`."""
         return self.async_client.is_connected
-
-    @property
-    def tasks(self) -> SyncTaskCalls:
-        """The tasks of this client, as in `Client.tasks`."""
-        return SyncTaskCalls(self.loop_thread, self.async_client.tasks)
 
     if TYPE_CHECKING:
 

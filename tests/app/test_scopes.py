@@ -13,6 +13,7 @@ from tests.server.http.asgi_driver import CompleteResponse, Served, in_loop, ser
 from tests.spoken import LEGACY, MODERN_REVISION
 from typedmcp import Auth, UsageError
 from typedmcp.dialect import structs
+from typedmcp_extensions.tasks import ServerTasks
 
 LISTS = {
     "tools/list": ("tools", "name"),
@@ -211,7 +212,7 @@ async def test_the_scopes_of_mounted_servers_count() -> None:
 
 @in_loop
 async def test_a_tool_that_runs_as_a_task_gets_403_before_there_is_a_task() -> None:
-    server = typedmcp.Server("s", extensions=[typedmcp.ServerTasks()])
+    server = typedmcp.Server("s", extensions=[ServerTasks()])
 
     @server.tool(task="optional", scopes=["files:write"])
     async def convert() -> str:

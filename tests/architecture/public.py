@@ -33,4 +33,5 @@ PUBLIC = (
     "typedmcp.types",
     *(satellite.package.name for satellite in SATELLITES),
     "typedmcp_extensions.apps",
+    "typedmcp_extensions.tasks",
 )

@@ -92,7 +92,7 @@ ROOT_MODULES = {
     "sync",
     "types",
 }
-MOVED = {"apps", "telemetry"}
+MOVED = {"apps", "tasks", "telemetry"}
 """Modules that say where their names are."""
 
 

@@ -222,7 +222,8 @@ def test_elicitation_is_declined_without_a_terminal(url: str) -> None:
 _TASKS = """
 import asyncio
 import typedmcp
-from typedmcp import Context, ServerTasks, ToolError
+from typedmcp import Context, ToolError
+from typedmcp_extensions.tasks import ServerTasks
 
 server = typedmcp.Server("jobs", extensions=[ServerTasks(poll_interval=0.02)])
 

@@ -20,6 +20,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import typedmcp
 from typedmcp.dialect import handlers, structs
+from typedmcp_extensions.tasks import ServerTasks
 
 Content: TypeAlias = list[structs.ContentBlock]
 Messages: TypeAlias = list[structs.PromptMessage]
@@ -497,7 +498,7 @@ async def input_required_result_capabilities(call: Call) -> Content:
 # Tools that run as tasks, for clients that declare the extension
 
 
-TASKS = typedmcp.ServerTasks(poll_interval=0.1)
+TASKS = ServerTasks(poll_interval=0.1)
 
 
 def task(name: str, description: str, schema: Schema | None = None, *, required: bool = False) -> Callable[[Any], Any]:

@@ -15,7 +15,8 @@ from msgspec.structs import fields
 from tests.docs.markdown import replace_block
 from tests.paths import ROOT
 from typedmcp.limits import Limits
-from typedmcp.stores import StoreLimits, TaskLimits
+from typedmcp.stores import StoreLimits
+from typedmcp_extensions.tasks import TaskLimits
 
 __all__ = ["DATACLASSES", "PAGE", "sections"]
 

@@ -32,8 +32,8 @@ from tests.server.http.asgi_driver import serving
 from typedmcp import Client, Context, RemoteError, Server, ToolError, auth, connect, text_of
 from typedmcp.app import CallNext
 from typedmcp.dialect import structs
-from typedmcp.protocol.tasks import TASKS
 from typedmcp_extensions.apps import AppPage, AppsClient, AppsServer, load_page
+from typedmcp_extensions.tasks import TASKS, ServerTasks
 
 _PAGE = ROOT / "docs" / "coming-from.md"
 _HEADS = ["what", "MCPServer", "fastmcp", "here", "verdict", "what differs"]
@@ -170,7 +170,7 @@ def _names() -> dict[str, Any]:
         **{name: getattr(auth, name) for name in auth.__all__}, "pem": "of a test", "Annotated": Annotated, "Any": Any,
         "Field": Field, "Literal": Literal, "Person": Person, "Place": Place, "Point": Point, "Path": Path, "f": f,
         "key": bytes(16), "lifespan": lifespan, "m": m, "path": ROOT / "LICENSE", "server": server, "structs": structs,
-        "sub": sub, "sys": sys, "thing": Thing(), "verify": verify,
+        "ServerTasks": ServerTasks, "sub": sub, "sys": sys, "thing": Thing(), "verify": verify,
     }  # fmt: skip
 
 

@@ -12,9 +12,10 @@ from mcpspec.ext.tasks import methods
 from tests.cases import each
 from tests.helpers import LEGACY, run
 from tests.serving import serving_http
-from typedmcp import ClientTasks, Context, Diagnostic, ServerTasks
+from typedmcp import Context, Diagnostic
 from typedmcp.gateway import filters
 from typedmcp.revisions.features import MODERN
+from typedmcp_extensions.tasks import ClientTasks, ServerTasks, TaskCalls
 
 
 class Jobs:
@@ -99,12 +100,12 @@ def test_a_task_is_cancelled_at_its_server(names: tuple[str, ...]) -> None:
         )
         async with typedmcp.connect(gateway, extensions=[ClientTasks()]) as client:
             last = names[-1]
-            task = await client.tasks.begin("wait" if single else f"{last}_wait")
+            task = await client.extension(TaskCalls).begin("wait" if single else f"{last}_wait")
             assert task.task_id.startswith("" if single else f"{last}:")
-            assert (await client.tasks.get(task.task_id)).task_id == task.task_id
-            await client.tasks.cancel(task.task_id)
+            assert (await client.extension(TaskCalls).get(task.task_id)).task_id == task.task_id
+            await client.extension(TaskCalls).cancel(task.task_id)
             await eventually(lambda: jobs[last].ends)
-            assert (await client.tasks.get(task.task_id)).status == "cancelled"
+            assert (await client.extension(TaskCalls).get(task.task_id)).status == "cancelled"
             assert [each.ends for each in jobs.values()] == [[]] * (len(names) - 1) + [["cancelled"]]
 
     run(main())
@@ -181,17 +182,17 @@ def test_a_task_belongs_to_the_principal_that_began_it(names: tuple[str, ...]) -
             typedmcp.connect(f"{url}/mcp", auth="a", extensions=[ClientTasks(listen=True)]) as ada,
             typedmcp.connect(f"{url}/mcp", auth="b", extensions=[ClientTasks()]) as bob,
         ):
-            task = await ada.tasks.begin(f"{prefixes[-1]}wait")
+            task = await ada.extension(TaskCalls).begin(f"{prefixes[-1]}wait")
             own = task.task_id.partition(":")[2]
             for id in (task.task_id, own, f"x:{own}"):
                 with pytest.raises(typedmcp.InvalidParamsError):
-                    await bob.tasks.get(id)
+                    await bob.extension(TaskCalls).get(id)
                 async with bob.listen(members={"taskIds": [id]}) as subscription:
                     assert subscription.granted_members == {"taskIds": []}
             with pytest.raises(typedmcp.InvalidParamsError):
-                await ada.tasks.get(own)
-            assert (await ada.tasks.get(task.task_id)).status == "working"
-            await ada.tasks.cancel(task.task_id)
+                await ada.extension(TaskCalls).get(own)
+            assert (await ada.extension(TaskCalls).get(task.task_id)).status == "working"
+            await ada.extension(TaskCalls).cancel(task.task_id)
 
     run(main())
 
@@ -209,8 +210,8 @@ def test_the_key_of_the_gateway_decides_whether_ids_outlive_it() -> None:
                     serving_http(app) as url,
                     typedmcp.connect(f"{url}/mcp", auth="a", extensions=[ClientTasks()]) as client,
                 ):
-                    id = id or (await client.tasks.begin("wait")).task_id
-                    status = (await client.tasks.get(id)).status
+                    id = id or (await client.extension(TaskCalls).begin("wait")).task_id
+                    status = (await client.extension(TaskCalls).get(id)).status
         return status
 
     async def main() -> None:
@@ -250,7 +251,7 @@ def test_subscriptions_of_one_client_leave_room_for_others(monkeypatch: pytest.M
         ):
             granted: list[int] = []
             for client in (ada, bob):
-                id = (await client.tasks.begin("wait")).task_id
+                id = (await client.extension(TaskCalls).begin("wait")).task_id
                 wanted = [client.listen(members={"taskIds": [id]}) for _ in range(3)]
                 for subscription in wanted:
                     await subscription.__aenter__()

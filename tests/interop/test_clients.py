@@ -11,7 +11,7 @@ from mcpspec.v2026_07_28.exact import structs
 from tests.cases import each
 from tests.conformance import server
 from tests.interop.peers import PEERS, Peer, observe
-from typedmcp.protocol.tasks import TASKS
+from typedmcp_extensions.tasks import TASKS
 
 pytestmark = pytest.mark.long
 

@@ -38,6 +38,7 @@ from typedmcp.client import ChangeEvent, Client, connect, with_defaults
 from typedmcp.dialect import structs
 from typedmcp.protocol.notifications import LogLevel
 from typedmcp.transports.process_parameters import SAFE_ENVIRONMENT
+from typedmcp_extensions.tasks import ClientTasks, TaskCalls
 
 pytestmark = pytest.mark.long
 
@@ -1161,16 +1162,16 @@ def test_everything_runs_a_task_for_a_client_with_tasks() -> None:
             }
 
         states: list[str] = []
-        tasks = typedmcp.ClientTasks(on_status=lambda task: states.append(task.status))
+        tasks = ClientTasks(on_status=lambda task: states.append(task.status))
         async with connected(EVERYTHING, elicit=elicit, extensions=[tasks]) as client:
             arguments = {"topic": "python", "ambiguous": True}
             report = text(await client.call_tool("simulate-research-query", arguments))
             assert report.startswith("# Research Report: python (snake)\n")
             assert {*states} >= {"input_required", "completed"}
-            waiting = await client.tasks.begin("simulate-research-query", arguments)
-            await client.tasks.cancel(waiting.task_id)
+            waiting = await client.extension(TaskCalls).begin("simulate-research-query", arguments)
+            await client.extension(TaskCalls).cancel(waiting.task_id)
             with pytest.raises(typedmcp.TaskCancelledError):
-                await client.tasks.resume(waiting.task_id)
+                await client.extension(TaskCalls).resume(waiting.task_id)
 
     run(main)
 

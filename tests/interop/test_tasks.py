@@ -14,7 +14,8 @@ import typedmcp
 from tests.interop import install
 from tests.interop.peers import printed
 from tests.listening import listening
-from typedmcp import ClientTasks, text_of
+from typedmcp import text_of
+from typedmcp_extensions.tasks import ClientTasks, TaskCalls
 
 pytestmark = pytest.mark.long
 
@@ -58,13 +59,14 @@ def test_our_client_uses_the_tasks_of_an_official_server(transport: str) -> None
             assert text_of(await client.call_tool("quick")) == "quick within the request"
             with pytest.raises(typedmcp.RemoteError, match="out of paper"):
                 await client.call_tool("fail")
-            waiting = await client.tasks.begin("wait")
-            assert [(known.id, known.tool) for known in client.tasks.list()] == [(waiting.task_id, "wait")]
-            await client.tasks.cancel(waiting.task_id)
+            calls = client.extension(TaskCalls)
+            waiting = await calls.begin("wait")
+            assert [(known.id, known.tool) for known in calls.list()] == [(waiting.task_id, "wait")]
+            await client.extension(TaskCalls).cancel(waiting.task_id)
             with pytest.raises(typedmcp.TaskCancelledError):
-                await client.tasks.resume(waiting.task_id)
+                await client.extension(TaskCalls).resume(waiting.task_id)
             with pytest.raises(typedmcp.InvalidParamsError):
-                await client.tasks.resume("unknown")
+                await client.extension(TaskCalls).resume("unknown")
 
     if transport == "stdio":
         asyncio.run(observe(command))

@@ -11,7 +11,7 @@ import os
 import sys
 
 import typedmcp
-from typedmcp import ServerTasks, TaskLimits
+from typedmcp_extensions.tasks import ServerTasks, TaskLimits
 from typedmcp_redis import RedisTaskStore
 
 

@@ -19,8 +19,7 @@ import typedmcp
 from tests.paths import ROOT
 from tests.redis_server import RedisServer, redis_server
 from tests.spoken import MODERN_REVISION
-from typedmcp.client.tasks import ClientTasks
-from typedmcp.stores import TaskRecord, is_unfinished
+from typedmcp_extensions.tasks import ClientTasks, TaskCalls, TaskRecord, is_unfinished
 from typedmcp_redis import RedisTaskStore
 
 pytestmark = pytest.mark.long
@@ -57,7 +56,7 @@ class Worker:
         """Begin a task, and return its id; None if there was no answer."""
         try:
             client = await self.start()
-            task = await client.tasks.begin(tool, {"number": number})
+            task = await client.extension(TaskCalls).begin(tool, {"number": number})
         except typedmcp.RemoteError:  # Redis cannot be reached
             return None
         except typedmcp.ConnectionLostError:

@@ -10,8 +10,8 @@ import pytest
 
 import typedmcp
 from tests.redis_server import RedisServer, shared_redis
-from typedmcp import ClientTasks, Context, ServerTasks, text_of
-from typedmcp.client.tasks import TaskCalls
+from typedmcp import Context, text_of
+from typedmcp_extensions.tasks import ClientTasks, ServerTasks, TaskCalls
 from typedmcp_redis import RedisTaskStore
 
 __all__ = ["shared_redis"]  # a fixture
@@ -71,9 +71,9 @@ def test_another_worker_goes_on_with_the_task_of_one_that_was_stopped(shared_red
         meta = {"acme/trace": "t1"}
         async with typedmcp.connect(fleet.config(2), extensions=[ClientTasks()], elicit=refuse) as second:
             async with typedmcp.connect(fleet.config(1), extensions=[ClientTasks()], elicit=answer) as first:
-                task = await first.tasks.begin("in_greet", {"greeting": "Hello"}, meta=meta)
-                await until_answered(fleet, first.tasks, task.task_id)
-            assert text_of(await second.tasks.resume(task.task_id)) == "Hello, Ada!"
+                task = await first.extension(TaskCalls).begin("in_greet", {"greeting": "Hello"}, meta=meta)
+                await until_answered(fleet, first.extension(TaskCalls), task.task_id)
+            assert text_of(await second.extension(TaskCalls).resume(task.task_id)) == "Hello, Ada!"
         (first_run, seen), (second_run, again) = fleet.runs
         assert (first_run, second_run) == (1, 2)
         assert seen == again
@@ -91,9 +91,9 @@ def test_a_listener_on_another_worker_is_notified(shared_redis: RedisServer) -> 
             typedmcp.connect(fleet.config(1), extensions=[ClientTasks()], elicit=answer) as first,
             typedmcp.connect(fleet.config(2), extensions=[ClientTasks(listen=True)], elicit=answer) as second,
         ):
-            task = await first.tasks.begin("in_greet", {"greeting": "Hello"}, meta=meta)
+            task = await first.extension(TaskCalls).begin("in_greet", {"greeting": "Hello"}, meta=meta)
             async with asyncio.timeout(60):  # a third of the time after which it would ask again
-                assert text_of(await second.tasks.resume(task.task_id)) == "Hello, Ada!"
+                assert text_of(await second.extension(TaskCalls).resume(task.task_id)) == "Hello, Ada!"
 
     asyncio.run(main())
 
@@ -105,11 +105,11 @@ def test_a_task_cancelled_on_another_worker_stops(shared_redis: RedisServer) -> 
             typedmcp.connect(fleet.config(1), extensions=[ClientTasks()], elicit=answer) as first,
             typedmcp.connect(fleet.config(2), extensions=[ClientTasks()]) as second,
         ):
-            task = await first.tasks.begin("in_greet", {"greeting": "Hello"}, meta={"acme/trace": "t1"})
-            await until_answered(fleet, first.tasks, task.task_id)
-            await second.tasks.cancel(task.task_id)
+            task = await first.extension(TaskCalls).begin("in_greet", {"greeting": "Hello"}, meta={"acme/trace": "t1"})
+            await until_answered(fleet, first.extension(TaskCalls), task.task_id)
+            await second.extension(TaskCalls).cancel(task.task_id)
             with pytest.raises(typedmcp.TaskCancelledError):
-                await first.tasks.resume(task.task_id)
+                await first.extension(TaskCalls).resume(task.task_id)
 
     asyncio.run(main())
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.redis_server import RedisServer, shared_redis
-from tests.server.tasks.suite import CALL, DONE, Make, TaskStoreSuite, new, opened, run
-from typedmcp.stores import Outcome, Question, TaskLimits, TaskStore
+from tests.typedmcp_extensions.tasks.suite import CALL, DONE, Make, TaskStoreSuite, new, opened, run
+from typedmcp_extensions.tasks import Outcome, Question, TaskLimits, TaskStore
 from typedmcp_redis import RedisTaskStore
 
 __all__ = ["shared_redis"]  # a fixture

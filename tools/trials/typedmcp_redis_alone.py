@@ -4,14 +4,15 @@ import asyncio
 from collections.abc import Awaitable
 
 import typedmcp
-from typedmcp.stores import Store, TaskStore
+from typedmcp.stores import Store
+from typedmcp_extensions.tasks import ServerTasks, TaskStore
 from typedmcp_redis import RedisStore, RedisTaskStore
 
 URL = "redis://127.0.0.1:1"
 
 store: Store = RedisStore(URL, timeout=5)
 tasks: TaskStore = RedisTaskStore(URL, timeout=5)
-server = typedmcp.Server("trial", extensions=[typedmcp.ServerTasks(tasks)])
+server = typedmcp.Server("trial", extensions=[ServerTasks(tasks)])
 typedmcp.asgi(server, store=store, state_signer=typedmcp.StateSigner(b"a key of all workers"))
 
 

@@ -17,7 +17,7 @@ import msgspec
 from redis.asyncio import Redis
 
 from typedmcp.errors import INTERNAL_ERROR, UsageError
-from typedmcp.stores import (
+from typedmcp_extensions.tasks import (
     TASK_BYTES,
     NewTask,
     OnTaskChange,

@@ -81,7 +81,8 @@ class ToolOptions(_CommonOptions, total=False):
     """Exceptions whose text the client may see, in addition to `ToolError`."""
     task: Literal["optional", "required"] | None
     """Run the tool as a task, apart from the request. "optional" runs it within the request for clients without tasks,
-    "required" rejects them. The server needs `extensions=[ServerTasks()]`. None by default."""
+    "required" rejects them. The server needs `extensions=[typedmcp_extensions.tasks.ServerTasks()]`. None by default.
+    """
     retry: bool
     """Run the task again on another worker if its worker dies. By default it fails: a tool may have done half its work.
     """

@@ -17,7 +17,7 @@ from typedmcp.server.extension_setup import OfferedExtension, ToolTask
 __all__ = ["TaskTool", "check_task_options"]
 
 _CHOICES = ("optional", "required")
-_REMEDY = "Server(…, extensions=[typedmcp.ServerTasks()])"
+_REMEDY = "Server(…, extensions=[typedmcp_extensions.tasks.ServerTasks()])"
 
 
 class TaskTool(Tool):

@@ -71,9 +71,7 @@ class NotificationDisplay:
 
     def show_task(self, task: GetTaskResult) -> None:
         """Show the state of the task that a call has become: as a bar, or without a terminal as a line."""
-        from typedmcp.protocol.tasks import FINAL_STATUSES  # loaded where there is a task
-
-        if task.status in FINAL_STATUSES:
+        if task.status in ("completed", "failed", "cancelled"):
             return
         text = visible(": ".join(filter(None, (f"task {task.task_id}", task.status, task.status_message))), _TASK_TEXT)
         if self._console is None:

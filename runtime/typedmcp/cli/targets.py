@@ -8,7 +8,9 @@ import re
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from typedmcp import __version__
 from typedmcp.cli.elicitation import TerminalElicitor
@@ -91,9 +93,9 @@ def _make_client(target: str, options: CommonOptions, display: NotificationDispl
     if elicitor.has_user:  # without, servers should not count on a model
         connect_options["sample"] = elicitor.write_message
     if with_tasks:
-        from typedmcp.client.tasks import ClientTasks  # loaded where it is used
-
-        connect_options["extensions"] = [ClientTasks(on_status=display.show_task)]
+        # The extra `cli` brings the satellite, which the core imports nowhere else.
+        client_tasks: type[Any] = import_module("typedmcp_extensions.tasks").ClientTasks
+        connect_options["extensions"] = [client_tasks(on_status=display.show_task)]
     return entry.connect(**connect_options)
 
 

@@ -41,11 +41,9 @@ if TYPE_CHECKING:
 
     from typedmcp.client.extensions import ClientExtension
     from typedmcp.client.requests.arguments import Arguments
-    from typedmcp.client.tasks import TaskCalls
     from typedmcp.protocol.extensions import Extension
 else:
     Arguments = ForwardRef("Arguments", module="typedmcp.client.requests.arguments")  # for `inspect.signature`
-    TaskCalls = ForwardRef("TaskCalls", module="typedmcp.client.tasks")
 
 __all__ = ["Client", "connect"]
 
@@ -242,16 +240,6 @@ class Client:
             known = ", ".join(type(each).__name__ for each in self._callbacks.extensions) or "none"
             remedy = "pass one that becomes it, connect(…, extensions=[…])"
             raise UsageError(f"the client has no extension {kind.__name__}; it has {known}; {remedy}")
-        return found
-
-    @property
-    def tasks(self) -> TaskCalls:
-        """The tasks of this client. Raises `UsageError` if `ClientTasks` is not one of its extensions."""
-        from typedmcp.client.tasks import TaskCalls  # few clients have tasks
-
-        found = next((each for each in self._callbacks.extensions if isinstance(each, TaskCalls)), None)
-        if found is None:
-            raise UsageError("the client has no tasks; connect(…, extensions=[typedmcp.ClientTasks()])")
         return found
 
     # Calls

@@ -16,9 +16,9 @@ from typedmcp.gateway.extension_calls import named_param
 from typedmcp.gateway.forwarding import Forwarder
 from typedmcp.gateway.routing import Router
 from typedmcp.gateway.servers import GatewayServer
-from typedmcp.gateway.tasks import TASK_METHODS, TaskIds
+from typedmcp.gateway.task_methods import TASK_METHODS, TASKS
+from typedmcp.gateway.tasks import TaskIds
 from typedmcp.protocol.extensions import Extension
-from typedmcp.protocol.tasks import TASKS
 from typedmcp.revisions.features import SUPPORTED, methods_of
 from typedmcp.server.context import Context
 from typedmcp.server.extensions import ServerExtension

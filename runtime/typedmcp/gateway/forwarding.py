@@ -38,7 +38,8 @@ from typedmcp.gateway.servers import (
     send,
     wants_logs,
 )
-from typedmcp.gateway.tasks import TASK_METHODS, TaskIds
+from typedmcp.gateway.task_methods import TASK_METHODS
+from typedmcp.gateway.tasks import TaskIds
 from typedmcp.gateway.workers import WorkerCalls
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.server.context import Context

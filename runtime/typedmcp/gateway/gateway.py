@@ -33,12 +33,12 @@ from typedmcp.gateway.questions import ParkedCalls
 from typedmcp.gateway.routing import Router
 from typedmcp.gateway.servers import GatewayServer, Leases, ServerStatus, describe, input_capabilities, wants_logs
 from typedmcp.gateway.shares import ConnectionShares
+from typedmcp.gateway.task_methods import TASKS
 from typedmcp.gateway.tasks import TaskIds
 from typedmcp.gateway.watches import LIST_CHANGES, ChangeMerger, Holder, Watches, announced_lists
 from typedmcp.gateway.workers import WorkerCalls
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.json_results import JsonResult
-from typedmcp.protocol.tasks import TASKS
 from typedmcp.server.context import Context
 from typedmcp.server.service import AppLink, OpenMember, Service
 

@@ -18,10 +18,10 @@ from mcpspec.support.objects import is_object
 from typedmcp.client.extensions import ClientExtension
 from typedmcp.client.session.subscriptions import Subscription
 from typedmcp.gateway.questions import ServerQuestions
+from typedmcp.gateway.task_methods import TASKS
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.extensions import Extension
 from typedmcp.protocol.meta import SUBSCRIPTION
-from typedmcp.protocol.tasks import TASKS
 from typedmcp.revisions.features import SUPPORTED, methods_of
 
 __all__ = ["QUIET_EXTENSIONS", "OnPassed", "PassedExtensions", "passed_extensions"]

@@ -17,13 +17,10 @@ from msgspec import Raw
 from typedmcp.errors import InvalidParamsError
 from typedmcp.gateway.extension_results import AddedResult
 from typedmcp.gateway.servers import GatewayServer
-from typedmcp.protocol.tasks import TASKS
 from typedmcp.server.context import Context
 
-__all__ = ["TASK_METHODS", "TaskIds"]
+__all__ = ["TaskIds"]
 
-TASK_METHODS: Final = frozenset(name for name, record in TASKS.methods.items() if record.kind == "request")
-"""The requests with the id of a task."""
 _MEMBER: Final = "taskId"
 
 

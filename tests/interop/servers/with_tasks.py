@@ -7,8 +7,9 @@ import socket
 import sys
 
 import typedmcp
-from typedmcp import Context, ServerTasks
+from typedmcp import Context
 from typedmcp.server.http.uvicorn import UvicornServer
+from typedmcp_extensions.tasks import ServerTasks
 
 server = typedmcp.Server("with tasks", extensions=[ServerTasks(poll_interval=0.05)])
 

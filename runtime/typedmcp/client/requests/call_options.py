@@ -10,9 +10,7 @@ from typedmcp.protocol.meta import CAPABILITIES, LOG_LEVEL
 from typedmcp.protocol.notifications import LogLevel
 from typedmcp.protocol.option_checks import check_seconds, option_names, unknown_option
 
-__all__ = [
-    "CallOptions", "OnProgress", "check_call_options", "check_names", "check_times", "meta_members", "request_options",
-]  # fmt: skip
+__all__ = ["CallOptions", "OnProgress", "check_call_options", "check_names", "check_times", "meta_members"]
 
 D = dialect.structs
 
@@ -73,12 +71,4 @@ def meta_members(options: CallOptions, *, is_modern: bool) -> Mapping[str, Any] 
         made[CAPABILITIES] = capabilities
     if level is not None:
         made[LOG_LEVEL] = level
-    return made
-
-
-def request_options(options: CallOptions) -> CallOptions:
-    """Return the options of a call that concern each of its requests."""
-    made = CallOptions()
-    if "timeout" in options:
-        made["timeout"] = options["timeout"]
     return made

@@ -15,22 +15,29 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from mcpspec.ext.tasks import structs
-from mcpspec.support.objects import is_object
-from mcpspec.support.structs import from_builtins, to_builtins
-from typedmcp.client.extensions import ExtensionClient
-from typedmcp.client.requests.call_options import CallOptions, request_options
-from typedmcp.client.results.server_description import ServerDescription
+from typedmcp import CallOptions
+from typedmcp.building import from_builtins, is_object, to_builtins
+from typedmcp.client import ServerDescription
 from typedmcp.errors import INTERNAL_ERROR, DecodeError, InvalidParamsError, ProtocolError, RemoteError, UsageError
-from typedmcp.protocol.tasks import FINAL_STATUSES
-from typedmcp.revisions.features import FEATURES, structs_of
+from typedmcp.extensions import ExtensionClient
+from typedmcp_extensions.tasks.extension import FINAL_STATUSES
+from typedmcp_extensions.tasks.revisions import WITH_TASKS, structs_of
 
-__all__ = ["LegacyTaskCalls"]
+__all__ = ["LegacyTaskCalls", "request_options"]
 
 _MAX_TOOLS: Final = 10_000
 """Tools whose support for tasks is known at a time."""
 _NO_TTL: Final = "result: a task without ttl, which was read as null"
 _NAMES: Final = {"ttl": "ttlMs", "pollInterval": "pollIntervalMs"}
 """The members of a task with another name in the extension."""
+
+
+def request_options(options: CallOptions) -> CallOptions:
+    """Return the options of a call that concern each of its requests."""
+    made = CallOptions()
+    if "timeout" in options:
+        made["timeout"] = options["timeout"]
+    return made
 
 
 class LegacyTaskCalls:
@@ -40,7 +47,7 @@ class LegacyTaskCalls:
     whose status has changed.
     """
 
-    revisions: frozenset[str] = frozenset(version for version, features in FEATURES.items() if features.has_tasks)
+    revisions: frozenset[str] = WITH_TASKS
     """The revisions that have tasks."""
 
     def __init__(self, client: ExtensionClient, ttl: float | None, on_change: Callable[[str], None]) -> None:

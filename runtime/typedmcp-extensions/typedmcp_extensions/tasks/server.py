@@ -9,28 +9,28 @@ from typing import Any
 import msgspec
 
 from mcpspec.ext.tasks import methods, structs
-from mcpspec.support.error_text import format_value
-from mcpspec.support.handlers import MaybeAwaitable
-from mcpspec.support.structs import to_builtins
+from typedmcp import Context, Diagnostic, DiagnosticKind, ServerConfig
+from typedmcp.building import MaybeAwaitable, check_seconds, format_value, is_awaitable, to_builtins
 from typedmcp.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, InvalidParamsError, RemoteError, UsageError
-from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
-from typedmcp.protocol.option_checks import check_seconds
-from typedmcp.protocol.tasks import TASKS
-from typedmcp.server.config import ServerConfig, TaskSupport
-from typedmcp.server.context import Context
-from typedmcp.server.extension_filters import ExtensionListener
-from typedmcp.server.extension_setup import LegacyForm, ToolTask
-from typedmcp.server.extensions import RunTool, ServerExtension
-from typedmcp.server.runs import DetachedContext, find_answer_fault
-from typedmcp.tasks.access import TaskAccess, owner_of, unreachable
-from typedmcp.tasks.engine import TaskEngine
-from typedmcp.tasks.legacy import LegacyTasks
-from typedmcp.tasks.limits import TaskLimits
-from typedmcp.tasks.memory import MemoryTaskStore
-from typedmcp.tasks.runs import RunCaller
-from typedmcp.tasks.store import TaskRecord, TasksFullError, TaskStore
-from typedmcp.tasks.wire import created_result, status_notification, task_result
-from typedmcp.transports.concurrency import is_awaitable
+from typedmcp.extensions import (
+    DetachedContext,
+    ExtensionListener,
+    LegacyForm,
+    RunTool,
+    ServerExtension,
+    TaskSupport,
+    ToolTask,
+    find_answer_fault,
+)
+from typedmcp_extensions.tasks.access import TaskAccess, owner_of, unreachable
+from typedmcp_extensions.tasks.engine import TaskEngine
+from typedmcp_extensions.tasks.extension import TASKS
+from typedmcp_extensions.tasks.legacy import LegacyTasks
+from typedmcp_extensions.tasks.limits import TaskLimits
+from typedmcp_extensions.tasks.memory import MemoryTaskStore
+from typedmcp_extensions.tasks.runs import RunCaller
+from typedmcp_extensions.tasks.store import TaskRecord, TasksFullError, TaskStore
+from typedmcp_extensions.tasks.wire import created_result, status_notification, task_result
 
 __all__ = ["ServerTasks"]
 
@@ -46,7 +46,7 @@ class ServerTasks(ServerExtension):
     2025-11-25 which tools run as tasks. Raises `UsageError` for options that make no sense.
 
     ```python
-    server = typedmcp.Server("video", extensions=[typedmcp.ServerTasks()])
+    server = typedmcp.Server("video", extensions=[ServerTasks()])
 
     @server.tool(task="optional")
     async def convert(url: str, ctx: Context) -> str: ...

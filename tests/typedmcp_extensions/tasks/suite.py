@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from typedmcp.stores import NewTask, Outcome, Question, TaskLimits, TasksFullError, TaskStore
+from typedmcp_extensions.tasks import NewTask, Outcome, Question, TaskLimits, TasksFullError, TaskStore
 
 __all__ = ["CALL", "DONE", "Make", "TaskStoreSuite", "new", "opened", "run"]
 

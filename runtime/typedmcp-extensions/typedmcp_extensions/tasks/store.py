@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
-from typedmcp.tasks.limits import TaskLimits
+from typedmcp_extensions.tasks.limits import TaskLimits
 
 __all__ = [
     "NewTask", "OnTaskChange", "Outcome", "Question", "Renewal", "TakenTask", "TaskRecord", "TaskStatus",

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
+from typedmcp.building import open_lock, replace_file
 from typedmcp.errors import UsageError
-from typedmcp.transports.locked_files import open_lock, replace_file
 
 __all__ = ["KnownTask", "TaskJournal"]
 

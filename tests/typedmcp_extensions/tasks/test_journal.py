@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from typedmcp.client import task_journal
-from typedmcp.client.task_journal import KnownTask, TaskJournal
 from typedmcp.errors import UsageError
 from typedmcp.transports.locked_files import open_lock
+from typedmcp_extensions.tasks.journal import KnownTask, TaskJournal
 
 _WORKER = """
 import sys
-from typedmcp.client.task_journal import KnownTask, TaskJournal
+from typedmcp_extensions.tasks.journal import KnownTask, TaskJournal
 journal = TaskJournal(sys.argv[1])
 print("ready", flush=True)
 sys.stdin.readline()
@@ -64,7 +63,7 @@ def test_a_journal_shows_what_others_have_written(tmp_path: Path) -> None:
 def test_a_journal_that_another_process_keeps_locked_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(task_journal, "_LOCK_SECONDS", 0.05)
+    monkeypatch.setattr("typedmcp_extensions.tasks.journal._LOCK_SECONDS", 0.05)
     journal = TaskJournal(tmp_path / "tasks.json")
     descriptor, try_lock = open_lock(tmp_path / ".tasks.json.lock")
     assert try_lock()

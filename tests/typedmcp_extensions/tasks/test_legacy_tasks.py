@@ -12,9 +12,10 @@ import pytest
 import typedmcp
 from tests.cases import each
 from tests.server.scripted import MODERN_REVISION, Client, Json, run, served
-from tests.server.tasks.test_tasks import DECLARED, Jobs
-from typedmcp import Context, ServerTasks, TaskLimits
+from tests.typedmcp_extensions.tasks.test_tasks import DECLARED, Jobs
+from typedmcp import Context
 from typedmcp.dialect import structs
+from typedmcp_extensions.tasks import ServerTasks, TaskLimits
 
 REVISION = "2025-11-25"
 RELATED = "io.modelcontextprotocol/related-task"
@@ -361,7 +362,7 @@ def test_a_client_that_cannot_be_asked_gets_the_error_of_the_call() -> None:
 
 def test_a_list_has_the_tasks_of_the_session_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
-        monkeypatch.setattr("typedmcp.tasks.legacy._PAGE", 2)
+        monkeypatch.setattr("typedmcp_extensions.tasks.legacy._PAGE", 2)
         async with opened(Jobs()) as client:
             assert await client.result("tasks/list") == {"tasks": []}
             ids = [await begun(client, "add", a=number, b=1) for number in range(5)]

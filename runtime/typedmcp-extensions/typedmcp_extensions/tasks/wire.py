@@ -9,12 +9,11 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from mcpspec.ext.tasks import structs
-from mcpspec.support.objects import is_object
-from mcpspec.support.structs import to_builtins
+from typedmcp import Context
+from typedmcp.building import is_object, to_builtins
 from typedmcp.errors import INTERNAL_ERROR, RemoteError
-from typedmcp.revisions.features import DIALECT
-from typedmcp.server.context import Context
-from typedmcp.tasks.store import Outcome, TaskRecord
+from typedmcp_extensions.tasks.revisions import DIALECT
+from typedmcp_extensions.tasks.store import Outcome, TaskRecord
 
 __all__ = [
     "created_result", "ended", "failure", "legacy_members", "rejected_answer", "rejection_of",

@@ -14,25 +14,19 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET
 
-from mcpspec.support.structs import to_builtins
-from typedmcp import dialect
+from typedmcp import Context, ServerConfig, types
+from typedmcp.building import is_awaitable, to_builtins
 from typedmcp.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, InvalidParamsError, RemoteError
-from typedmcp.protocol.meta import RELATED_TASK, SERVER_INFO
-from typedmcp.revisions.features import FEATURES, structs_of
-from typedmcp.server.config import ServerConfig, TaskSupport
-from typedmcp.server.context import Context
-from typedmcp.server.extension_setup import HandleWithin
-from typedmcp.server.runs import exact_result
-from typedmcp.tasks.access import TaskAccess, owner_of, unreachable
-from typedmcp.tasks.delivery import QuestionDelivery, StatusReports
-from typedmcp.tasks.runs import RunCaller
-from typedmcp.tasks.store import Outcome, TaskRecord, is_unfinished
-from typedmcp.tasks.wire import legacy_members
-from typedmcp.transports.concurrency import is_awaitable
+from typedmcp.extensions import HandleWithin, TaskSupport, exact_result
+from typedmcp_extensions.tasks.access import TaskAccess, owner_of, unreachable
+from typedmcp_extensions.tasks.delivery import QuestionDelivery, StatusReports
+from typedmcp_extensions.tasks.revisions import RELATED_TASK, SERVER_INFO, WITH_TASKS, structs_of
+from typedmcp_extensions.tasks.runs import RunCaller
+from typedmcp_extensions.tasks.store import Outcome, TaskRecord, is_unfinished
+from typedmcp_extensions.tasks.wire import legacy_members
 
 __all__ = ["LegacyTasks"]
 
-D = dialect.structs
 _PAGE: Final = 100
 """Tasks on a page of `tasks/list`."""
 
@@ -43,7 +37,7 @@ class LegacyTasks:
     `tools` says which tools of a handler by hand run as tasks; without, it offers none. A `Server` knows that itself.
     """
 
-    revisions: frozenset[str] = frozenset(version for version, features in FEATURES.items() if features.has_tasks)
+    revisions: frozenset[str] = WITH_TASKS
     """The revisions that have tasks."""
 
     def __init__(self, access: TaskAccess, poll_ms: int, tools: Mapping[str, TaskSupport]) -> None:
@@ -209,7 +203,7 @@ def _payload(record: TaskRecord, ctx: Context) -> dict[str, Any]:
         raise RemoteError.from_wire(record.content)
     if record.status == "cancelled":
         raise RemoteError(INTERNAL_ERROR, "the task was cancelled, and has no result")
-    result = D.from_builtins(record.content, D.CallToolResult)
+    result = types.from_builtins(record.content, types.CallToolResult)
     plain: dict[str, Any] = to_builtins(exact_result(ctx, result, "tools/call"))
     meta = {name: value for name, value in plain.get("_meta", {}).items() if name != SERVER_INFO}
     return {**plain, "_meta": {**meta, RELATED_TASK: {"taskId": record.id}}}

@@ -1,7 +1,4 @@
-"""The Tasks extension, as servers and clients both see it.
-
-https://github.com/modelcontextprotocol/ext-tasks/blob/main/specification/draft/tasks.md
-"""
+"""The extension Tasks, as a gateway passes it on: its methods, and the results that are tasks."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from mcpspec.ext.tasks import methods, structs
 from typedmcp.protocol.extensions import Extension
 from typedmcp.revisions.features import MODERN
 
-__all__ = ["FINAL_STATUSES", "TASKS"]
+__all__ = ["TASKS", "TASK_METHODS"]
 
 TASKS: Final = Extension(
     methods.EXTENSION_ID,
@@ -20,7 +17,7 @@ TASKS: Final = Extension(
     names=dict.fromkeys(methods.CLIENT_REQUESTS, "taskId"),
     revisions=MODERN,
 )
-"""The extension: `tasks/get`, `tasks/update`, `tasks/cancel`, and tasks as results of `tools/call`."""
+"""The extension Tasks, whose ids of tasks the gateway converts."""
 
-FINAL_STATUSES: Final = frozenset(("completed", "failed", "cancelled"))
-"""The states that a task does not leave."""
+TASK_METHODS: Final = frozenset(name for name, record in TASKS.methods.items() if record.kind == "request")
+"""The requests with the id of a task."""

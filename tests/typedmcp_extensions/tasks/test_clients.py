@@ -15,10 +15,10 @@ import typedmcp
 from mcpspec.ext.tasks import methods, structs
 from tests.cases import each
 from tests.server.scripted import LEGACY, run
-from typedmcp import ClientTasks, Context, ServerTasks, TaskLimits, text_of
-from typedmcp.client.tasks import TaskCalls
+from typedmcp import Context, text_of
 from typedmcp.dialect import structs as dialect_structs
 from typedmcp.revisions.features import FEATURES
+from typedmcp_extensions.tasks import ClientTasks, ServerTasks, SyncTaskCalls, TaskCalls, TaskLimits
 
 
 class Jobs:
@@ -96,7 +96,7 @@ def test_a_call_waits_for_its_task_and_answers_its_questions(listen: bool) -> No
             assert person.asked == 1
             assert ("input_required", "1 of 2: asking") in states
             assert states[-1][0] == "completed"
-            assert client.tasks.list() == []
+            assert client.extension(TaskCalls).list() == []
 
     run(main)
 
@@ -125,7 +125,7 @@ def test_a_failed_task_raises_its_error() -> None:
             with pytest.raises(typedmcp.RemoteError, match="not today") as caught:
                 await client.call_tool("refuse")
             assert (caught.value.code, caught.value.data) == (-32000, {"until": "tomorrow"})
-            assert client.tasks.list() == []
+            assert client.extension(TaskCalls).list() == []
 
     run(main)
 
@@ -146,7 +146,7 @@ def test_a_server_of_an_older_revision_runs_the_tool_within_the_request(revision
             Jobs().server, extensions=[ClientTasks()], revisions=[revision], elicit=Person()
         ) as client:
             assert await client.call_tool("add", {"a": 1, "b": 2}, result_type=int) == 3
-            assert client.tasks.list() == []
+            assert client.extension(TaskCalls).list() == []
 
     run(main)
 
@@ -156,13 +156,13 @@ def test_a_cancelled_call_cancels_its_task() -> None:
         jobs = Jobs()
         async with typedmcp.connect(jobs.server, extensions=[ClientTasks()]) as client:
             calling = asyncio.create_task(client.call_tool("wait"))
-            while not client.tasks.list():
+            while not client.extension(TaskCalls).list():
                 await asyncio.sleep(0.001)
             calling.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await calling
             assert jobs.ends == ["cancelled"]
-            assert client.tasks.list() == []
+            assert client.extension(TaskCalls).list() == []
 
     run(main)
 
@@ -181,15 +181,15 @@ def test_a_call_that_takes_too_long_cancels_its_task() -> None:
 def test_a_task_can_be_begun_listed_cancelled_and_looked_at() -> None:
     async def main() -> None:
         async with typedmcp.connect(Jobs().server, extensions=[ClientTasks()]) as client:
-            task = await client.tasks.begin("wait")
+            task = await client.extension(TaskCalls).begin("wait")
             assert isinstance(task, structs.CreateTaskResult)
-            assert [(each.id, each.tool) for each in client.tasks.list()] == [(task.task_id, "wait")]
-            assert (await client.tasks.get(task.task_id)).status == "working"
-            await client.tasks.cancel(task.task_id)
-            assert (await client.tasks.get(task.task_id)).status == "cancelled"
-            assert client.tasks.list() == []
+            assert [(each.id, each.tool) for each in client.extension(TaskCalls).list()] == [(task.task_id, "wait")]
+            assert (await client.extension(TaskCalls).get(task.task_id)).status == "working"
+            await client.extension(TaskCalls).cancel(task.task_id)
+            assert (await client.extension(TaskCalls).get(task.task_id)).status == "cancelled"
+            assert client.extension(TaskCalls).list() == []
             with pytest.raises(typedmcp.TaskCancelledError, match="the task was cancelled"):
-                await client.tasks.resume(task.task_id)
+                await client.extension(TaskCalls).resume(task.task_id)
 
     run(main)
 
@@ -199,7 +199,7 @@ def test_a_tool_that_is_no_task_can_be_begun_as_well() -> None:
         jobs = Jobs()
         jobs.server.add_tool(jobs.add, name="plain")
         async with typedmcp.connect(jobs.server, extensions=[ClientTasks()]) as client:
-            result = await client.tasks.begin("plain", {"a": 1, "b": 2})
+            result = await client.extension(TaskCalls).begin("plain", {"a": 1, "b": 2})
             assert isinstance(result, dialect_structs.CallToolResult)
 
     run(main)
@@ -210,14 +210,14 @@ def test_a_later_process_resumes_a_task_by_its_id(tmp_path: Path) -> None:
         jobs, journal = Jobs(), tmp_path / "tasks.json"
         async with jobs.open() as config:
             async with typedmcp.connect(config, extensions=[ClientTasks(journal)]) as client:
-                await client.tasks.begin("wait")
+                await client.extension(TaskCalls).begin("wait")
             assert os.stat(journal).st_mode & 0o777 == 0o600
             jobs.go.set()
             async with typedmcp.connect(config, extensions=[ClientTasks(journal)]) as client:
-                (known,) = client.tasks.list()
+                (known,) = client.extension(TaskCalls).list()
                 assert known.tool == "wait"
-                assert text_of(await client.tasks.resume(known.id)) == "gone"
-                assert client.tasks.list() == []
+                assert text_of(await client.extension(TaskCalls).resume(known.id)) == "gone"
+                assert client.extension(TaskCalls).list() == []
             assert journal.read_text() == "[]"
 
     run(main)
@@ -230,20 +230,20 @@ def test_a_later_process_does_not_ask_again_what_was_answered(tmp_path: Path, mo
         jobs, journal, person, other = Jobs(), tmp_path / "tasks.json", Person(), Person("Bob")
         async with jobs.open() as config:
             async with typedmcp.connect(config, extensions=[ClientTasks(journal)], elicit=person) as client:
-                task = await client.tasks.begin("greet")
-                await until_waiting(client.tasks, task.task_id)
-                sends = client.tasks._client.send  # pyright: ignore[reportPrivateUsage]
+                task = await client.extension(TaskCalls).begin("greet")
+                await until_waiting(client.extension(TaskCalls), task.task_id)
+                sends = client.extension(TaskCalls)._client.send  # pyright: ignore[reportPrivateUsage]
 
                 async def die(method: Any, *args: Any, **options: Any) -> Any:
                     if method is methods.TASKS_UPDATE:
                         raise asyncio.CancelledError
                     return await sends(method, *args, **options)
 
-                monkeypatch.setattr(client.tasks._client, "send", die)  # pyright: ignore[reportPrivateUsage]
+                monkeypatch.setattr(client.extension(TaskCalls)._client, "send", die)  # pyright: ignore[reportPrivateUsage]
                 with pytest.raises(asyncio.CancelledError):
-                    await client.tasks.resume(task.task_id)
+                    await client.extension(TaskCalls).resume(task.task_id)
             async with typedmcp.connect(config, extensions=[ClientTasks(journal)], elicit=other) as client:
-                assert text_of(await client.tasks.resume(task.task_id)) == "Hello, Ada!"
+                assert text_of(await client.extension(TaskCalls).resume(task.task_id)) == "Hello, Ada!"
             assert (person.asked, other.asked) == (1, 0)
 
     run(main)
@@ -252,14 +252,14 @@ def test_a_later_process_does_not_ask_again_what_was_answered(tmp_path: Path, mo
 def test_a_resumed_task_goes_on_if_its_call_is_cancelled() -> None:
     async def main() -> None:
         async with typedmcp.connect(Jobs().server, extensions=[ClientTasks()]) as client:
-            task = await client.tasks.begin("wait")
-            resuming = asyncio.create_task(client.tasks.resume(task.task_id))
+            task = await client.extension(TaskCalls).begin("wait")
+            resuming = asyncio.create_task(client.extension(TaskCalls).resume(task.task_id))
             await asyncio.sleep(0.02)
             resuming.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await resuming
-            assert (await client.tasks.get(task.task_id)).status == "working"
-            assert len(client.tasks.list()) == 1
+            assert (await client.extension(TaskCalls).get(task.task_id)).status == "working"
+            assert len(client.extension(TaskCalls).list()) == 1
 
     run(main)
 
@@ -268,7 +268,7 @@ def test_a_task_that_the_server_does_not_know_is_an_error() -> None:
     async def main() -> None:
         async with typedmcp.connect(Jobs().server, extensions=[ClientTasks()]) as client:
             with pytest.raises(typedmcp.InvalidParamsError, match="unknown task"):
-                await client.tasks.resume("no")
+                await client.extension(TaskCalls).resume("no")
 
     run(main)
 
@@ -276,8 +276,8 @@ def test_a_task_that_the_server_does_not_know_is_an_error() -> None:
 def test_a_client_without_the_extension_has_no_tasks() -> None:
     async def main() -> None:
         async with typedmcp.connect(Jobs().server) as client:
-            with pytest.raises(typedmcp.UsageError, match="the client has no tasks; connect"):
-                _ = client.tasks
+            with pytest.raises(typedmcp.UsageError, match="the client has no extension TaskCalls; it has none"):
+                _ = client.extension(TaskCalls)
 
     run(main)
 
@@ -302,10 +302,11 @@ def test_a_blocking_client_has_tasks() -> None:
 
     with typedmcp.sync.connect(server, extensions=[ClientTasks()], elicit=answer) as client:
         assert text_of(client.call_tool("greet")) == "Hello, Ada!"
-        task = client.tasks.begin("greet")
-        assert [each.id for each in client.tasks.list()] == [task.task_id]
-        assert client.tasks.get(task.task_id).status in ("working", "input_required")
-        assert text_of(client.tasks.resume(task.task_id)) == "Hello, Ada!"
-        other = client.tasks.begin("greet")
-        client.tasks.cancel(other.task_id)
-        assert client.tasks.list() == []
+        calls = SyncTaskCalls(client)
+        task = calls.begin("greet")
+        assert [each.id for each in calls.list()] == [task.task_id]
+        assert calls.get(task.task_id).status in ("working", "input_required")
+        assert text_of(calls.resume(task.task_id)) == "Hello, Ada!"
+        other = calls.begin("greet")
+        calls.cancel(other.task_id)
+        assert calls.list() == []

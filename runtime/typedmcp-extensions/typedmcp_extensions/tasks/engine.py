@@ -8,13 +8,12 @@ import secrets
 from contextlib import suppress
 from typing import Protocol
 
+from typedmcp import Context, ServerConfig
+from typedmcp.building import log_failure
 from typedmcp.errors import INTERNAL_ERROR, RemoteError
-from typedmcp.protocol.text import log_failure
-from typedmcp.server.config import ServerConfig
-from typedmcp.server.context import Context
-from typedmcp.server.runs import answers_given, detach, restore_call, store_call
-from typedmcp.tasks.runs import RunCaller, TaskRun
-from typedmcp.tasks.store import NewTask, Outcome, TakenTask, TaskRecord, TasksFullError, TaskStore
+from typedmcp.extensions import answers_given, detach, restore_call, store_call
+from typedmcp_extensions.tasks.runs import RunCaller, TaskRun
+from typedmcp_extensions.tasks.store import NewTask, Outcome, TakenTask, TaskRecord, TasksFullError, TaskStore
 
 __all__ = ["TaskDelivery", "TaskEngine", "TaskListener", "TaskReports", "new_task_id"]
 

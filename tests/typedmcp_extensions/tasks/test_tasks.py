@@ -13,9 +13,10 @@ import pytest
 import typedmcp
 from tests.cases import each
 from tests.server.scripted import LEGACY, MODERN_REVISION, SUPPORTED, Client, Json, run, served
-from typedmcp import Context, DiagnosticKind, MemoryTaskStore, Principal, ServerTasks, TaskLimits
+from typedmcp import Context, DiagnosticKind, Principal
 from typedmcp.dialect import models, structs
 from typedmcp.server.connection import ServerConnection
+from typedmcp_extensions.tasks import MemoryTaskStore, ServerTasks, TaskLimits
 
 TASKS = "io.modelcontextprotocol/tasks"
 DECLARED: Json = {"extensions": {TASKS: {}}}

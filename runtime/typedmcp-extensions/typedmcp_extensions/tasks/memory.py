@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from typedmcp.tasks.limits import TASK_BYTES, TaskLimits
-from typedmcp.tasks.store import (
+from typedmcp_extensions.tasks.limits import TASK_BYTES, TaskLimits
+from typedmcp_extensions.tasks.store import (
     NewTask,
     OnTaskChange,
     Outcome,

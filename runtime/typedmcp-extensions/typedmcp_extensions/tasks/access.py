@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 
+from typedmcp import Context
 from typedmcp.errors import INTERNAL_ERROR, InvalidParamsError, RemoteError, UsageError
-from typedmcp.server.context import Context
-from typedmcp.tasks.engine import TaskEngine
-from typedmcp.tasks.store import TaskRecord
+from typedmcp_extensions.tasks.engine import TaskEngine
+from typedmcp_extensions.tasks.store import TaskRecord
 
 __all__ = ["TaskAccess", "owner_of", "unreachable"]
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import typedmcp
 from tests.server.http.asgi_driver import OpenRequest, SessionClient, in_loop, messages, serving, verify
-from typedmcp import Auth, Context, ServerTasks
+from typedmcp import Auth, Context
+from typedmcp_extensions.tasks import ServerTasks
 
 REVISION = "2025-11-25"
 RELATED = "io.modelcontextprotocol/related-task"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.server.tasks.suite import Make, TaskStoreSuite
-from typedmcp import MemoryTaskStore
+from tests.typedmcp_extensions.tasks.suite import Make, TaskStoreSuite
+from typedmcp_extensions.tasks import MemoryTaskStore
 
 
 class TestMemoryTaskStore(TaskStoreSuite):

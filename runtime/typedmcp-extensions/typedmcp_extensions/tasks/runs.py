@@ -10,14 +10,12 @@ from typing import Any, Protocol
 
 import msgspec
 
-from mcpspec.support.handlers import MaybeAwaitable
+from typedmcp import Context
+from typedmcp.building import MaybeAwaitable, is_awaitable, log_failure
 from typedmcp.errors import InputUnavailableError, RemoteError, UsageError
-from typedmcp.protocol.text import log_failure
-from typedmcp.server.context import Context
-from typedmcp.server.runs import DetachedContext, encode_result
-from typedmcp.tasks.store import Outcome, Question, TasksFullError, TaskStore
-from typedmcp.tasks.wire import ended, failure, rejection_of, text_of_progress
-from typedmcp.transports.concurrency import is_awaitable
+from typedmcp.extensions import DetachedContext, encode_result
+from typedmcp_extensions.tasks.store import Outcome, Question, TasksFullError, TaskStore
+from typedmcp_extensions.tasks.wire import ended, failure, rejection_of, text_of_progress
 
 __all__ = ["RunCaller", "RunEngine", "TaskRun"]
 

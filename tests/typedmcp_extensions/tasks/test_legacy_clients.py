@@ -17,19 +17,20 @@ from mcpspec.ext.tasks import structs
 from tests.cases import each
 from tests.client.test_extension_clients import over_http
 from tests.client.test_misbehaviour import Script
-from tests.client.test_tasks import Jobs, Person, until_waiting
 from tests.listening import listening
 from tests.server.http.asgi_driver import verify
 from tests.server.scripted import Json, run
-from typedmcp import Auth, ClientTasks, Context, text_of
+from tests.typedmcp_extensions.tasks.test_clients import Jobs, Person, until_waiting
+from typedmcp import Auth, Context, text_of
 from typedmcp.client import Client, connect
 from typedmcp.revisions.features import FEATURES
+from typedmcp_extensions.tasks import ClientTasks, TaskCalls
 
 (REVISION,) = (revision for revision, features in FEATURES.items() if features.has_tasks)
 RELATED = "io.modelcontextprotocol/related-task"
 RESULT: Json = {"content": [{"type": "text", "text": "good"}]}
 OFFER: Json = {"tools": {}, "tasks": {"cancel": {}, "requests": {"tools": {"call": {}}}}}
-SERVER = [sys.executable, str(Path(__file__).parents[1] / "interop" / "servers" / "with_tasks.py")]
+SERVER = [sys.executable, str(Path(__file__).parents[2] / "interop" / "servers" / "with_tasks.py")]
 
 
 def connected(jobs: Any, tasks: ClientTasks | None = None, **options: Any) -> Client:
@@ -61,7 +62,7 @@ def test_a_call_waits_for_its_task_and_answers_its_questions() -> None:
         async with connected(Jobs().server, tasks, elicit=person, on_frame=frames) as client:
             assert text_of(await client.call_tool("greet")) == "Hello, Ada!"
             assert await client.call_tool("add", {"a": 1, "b": 2}, result_type=int) == 3
-            assert client.tasks.list() == []
+            assert client.extension(TaskCalls).list() == []
         assert person.asked == 1
         assert "input_required" in states
         assert states[-1] == "completed"
@@ -76,8 +77,8 @@ def test_the_answer_names_the_task_of_its_question() -> None:
     async def main() -> None:
         frames = Frames()
         async with connected(Jobs().server, elicit=Person(), on_frame=frames) as client:
-            task = await client.tasks.begin("greet")
-            await client.tasks.resume(task.task_id)
+            task = await client.extension(TaskCalls).begin("greet")
+            await client.extension(TaskCalls).resume(task.task_id)
         (answer,) = [frame["result"] for frame in frames.sent if "method" not in frame]
         assert answer["_meta"] == {RELATED: {"taskId": task.task_id}}
 
@@ -113,7 +114,7 @@ def test_a_failed_task_raises_its_error_and_a_failed_tool_returns_its_result() -
             assert (caught.value.code, caught.value.data) == (-32000, {"until": "tomorrow"})
             failed = await client.call_tool("fail")
             assert (failed.is_error, text_of(failed)) == (True, "out of paper")
-            assert client.tasks.list() == []
+            assert client.extension(TaskCalls).list() == []
 
     run(main)
 
@@ -133,14 +134,14 @@ def test_a_cancelled_call_cancels_its_task(options: Any) -> None:
         jobs = Jobs()
         async with connected(jobs.server) as client:
             calling = asyncio.create_task(client.call_tool("wait", **options))
-            while not client.tasks.list():
+            while not client.extension(TaskCalls).list():
                 await asyncio.sleep(0.001)
             if not options:
                 calling.cancel()
             with pytest.raises(typedmcp.RequestTimeoutError if options else asyncio.CancelledError):
                 await calling
             assert jobs.ends == ["cancelled"]
-            assert client.tasks.list() == []
+            assert client.extension(TaskCalls).list() == []
 
     run(main)
 
@@ -148,17 +149,17 @@ def test_a_cancelled_call_cancels_its_task(options: Any) -> None:
 def test_a_task_can_be_begun_listed_cancelled_and_looked_at() -> None:
     async def main() -> None:
         async with connected(Jobs().server) as client:
-            task = await client.tasks.begin("wait")
+            task = await client.extension(TaskCalls).begin("wait")
             assert isinstance(task, structs.CreateTaskResult)
             assert (task.status, task.poll_interval_ms) == ("working", 10)
-            assert [(each.id, each.tool) for each in client.tasks.list()] == [(task.task_id, "wait")]
-            assert (await client.tasks.get(task.task_id)).status == "working"
+            assert [(each.id, each.tool) for each in client.extension(TaskCalls).list()] == [(task.task_id, "wait")]
+            assert (await client.extension(TaskCalls).get(task.task_id)).status == "working"
             for _ in range(2):  # the second time it has ended already
-                await client.tasks.cancel(task.task_id)
-            assert (await client.tasks.get(task.task_id)).status == "cancelled"
-            assert client.tasks.list() == []
+                await client.extension(TaskCalls).cancel(task.task_id)
+            assert (await client.extension(TaskCalls).get(task.task_id)).status == "cancelled"
+            assert client.extension(TaskCalls).list() == []
             with pytest.raises(typedmcp.TaskCancelledError, match="the task was cancelled"):
-                await client.tasks.resume(task.task_id)
+                await client.extension(TaskCalls).resume(task.task_id)
 
     run(main)
 
@@ -166,7 +167,11 @@ def test_a_task_can_be_begun_listed_cancelled_and_looked_at() -> None:
 def test_a_task_that_the_server_does_not_know_is_an_error() -> None:
     async def main() -> None:
         async with connected(Jobs().server) as client:
-            for use in (client.tasks.get, client.tasks.cancel, client.tasks.resume):
+            for use in (
+                client.extension(TaskCalls).get,
+                client.extension(TaskCalls).cancel,
+                client.extension(TaskCalls).resume,
+            ):
                 with pytest.raises(typedmcp.InvalidParamsError, match="unknown task"):
                     await use("no")
 
@@ -177,15 +182,15 @@ def test_a_resumed_task_goes_on_if_its_call_is_cancelled() -> None:
     async def main() -> None:
         jobs = Jobs()
         async with connected(jobs.server) as client:
-            task = await client.tasks.begin("wait")
-            resuming = asyncio.create_task(client.tasks.resume(task.task_id))
+            task = await client.extension(TaskCalls).begin("wait")
+            resuming = asyncio.create_task(client.extension(TaskCalls).resume(task.task_id))
             await asyncio.sleep(0.02)
             resuming.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await resuming
-            assert (await client.tasks.get(task.task_id)).status == "working"
+            assert (await client.extension(TaskCalls).get(task.task_id)).status == "working"
             jobs.go.set()
-            assert text_of(await client.tasks.resume(task.task_id)) == "gone"
+            assert text_of(await client.extension(TaskCalls).resume(task.task_id)) == "gone"
 
     run(main)
 
@@ -220,13 +225,13 @@ def test_a_later_process_resumes_a_task_by_its_id(tmp_path: Path) -> None:
         async with over_http(jobs.server, auth=auth) as url:
             options: Any = {"headers": {"Authorization": "Bearer ann"}}
             async with connected(url, ClientTasks(journal), elicit=Person("Bob"), **options) as client:
-                begun = await client.tasks.begin("greet")
-                await until_waiting(client.tasks, begun.task_id)
+                begun = await client.extension(TaskCalls).begin("greet")
+                await until_waiting(client.extension(TaskCalls), begun.task_id)
             async with connected(url, ClientTasks(journal), elicit=Person(), **options) as client:
-                (known,) = client.tasks.list()
+                (known,) = client.extension(TaskCalls).list()
                 assert (known.id, known.tool) == (begun.task_id, "greet")
-                assert text_of(await client.tasks.resume(known.id)) == "Hello, Ada!"
-                assert client.tasks.list() == []
+                assert text_of(await client.extension(TaskCalls).resume(known.id)) == "Hello, Ada!"
+                assert client.extension(TaskCalls).list() == []
 
     run(main)
 
@@ -262,7 +267,7 @@ def test_tasks_of_another_process(transport: str) -> None:
             assert text_of(await client.call_tool("quick")) == "at once"
             with pytest.raises(typedmcp.RequestTimeoutError):
                 await client.call_tool("wait", max_time=0.5)
-            assert client.tasks.list() == []
+            assert client.extension(TaskCalls).list() == []
         assert person.asked == 1
 
     if transport == "stdio":
@@ -443,7 +448,7 @@ def test_a_lost_request_for_the_result_is_repeated_at_the_pace_of_polls() -> Non
 
 @each("interval", [0, -5, 2**60])
 def test_intervals_that_make_no_sense_are_bounded(interval: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("typedmcp.client.tasks._MAX_POLL", 0.05)
+    monkeypatch.setattr("typedmcp_extensions.tasks.client._MAX_POLL", 0.05)
 
     async def main() -> None:
         async with opened() as (client, script):
@@ -552,7 +557,7 @@ def test_a_server_that_cannot_cancel_is_not_asked_to() -> None:
             with pytest.raises(asyncio.CancelledError):
                 await call
             with pytest.raises(typedmcp.UsageError, match="has not declared that it can cancel tasks"):
-                await client.tasks.cancel("t")
+                await client.extension(TaskCalls).cancel("t")
             assert all(frame["method"] == "notifications/cancelled" for frame in await script.settled())
 
     run(main)
@@ -564,7 +569,7 @@ def test_a_task_without_a_lifetime_is_tolerated(strict: bool) -> None:
 
     async def main() -> None:
         async with opened(strict=strict) as (client, script):
-            beginning = asyncio.create_task(client.tasks.begin("x"))
+            beginning = asyncio.create_task(client.extension(TaskCalls).begin("x"))
             state = task()
             del state["ttl"]
             await answer(script, "tools/list", {"tools": [tool("x", "required")]})

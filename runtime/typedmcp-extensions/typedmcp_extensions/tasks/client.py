@@ -1,6 +1,6 @@
 """The client's side of the Tasks extension: calls that wait for their task, and answer its questions.
 
-On revisions that have tasks in the protocol itself, `typedmcp.client.legacy_tasks` translates.
+On revisions that have tasks in the protocol itself, `typedmcp_extensions.tasks.legacy_client` translates.
 
 https://github.com/modelcontextprotocol/ext-tasks/blob/main/specification/draft/tasks.md
 """
@@ -15,13 +15,9 @@ from contextvars import ContextVar
 from typing import Any, TypeAlias, Unpack
 
 from mcpspec.ext.tasks import methods, structs
-from mcpspec.support.error_text import format_value
-from mcpspec.support.structs import to_builtins
-from typedmcp import dialect
-from typedmcp.client.extensions import ClientExtension, ExtendedCall, ExtensionClient, LegacyCallForm
-from typedmcp.client.legacy_tasks import LegacyTaskCalls
-from typedmcp.client.requests.call_options import CallOptions, request_options
-from typedmcp.client.task_journal import KnownTask, TaskJournal
+from typedmcp import CallOptions, Diagnostic, DiagnosticKind, types
+from typedmcp.building import check_seconds, format_value, to_builtins
+from typedmcp.dialect import methods as protocol
 from typedmcp.errors import (
     ConnectionLostError,
     DecodeError,
@@ -32,13 +28,12 @@ from typedmcp.errors import (
     TaskCancelledError,
     UsageError,
 )
-from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
-from typedmcp.protocol.option_checks import check_seconds
-from typedmcp.protocol.tasks import FINAL_STATUSES, TASKS
+from typedmcp.extensions import ClientExtension, ExtendedCall, ExtensionClient, LegacyCallForm
+from typedmcp_extensions.tasks.extension import FINAL_STATUSES, TASKS
+from typedmcp_extensions.tasks.journal import KnownTask, TaskJournal
+from typedmcp_extensions.tasks.legacy_client import LegacyTaskCalls, request_options
 
 __all__ = ["ClientTasks", "OnTaskStatus", "TaskCalls"]
-
-D = dialect.structs
 
 OnTaskStatus: TypeAlias = Callable[[structs.GetTaskResult], object]
 """Called with a task whenever its state or its text has changed."""
@@ -63,10 +58,10 @@ class ClientTasks(ClientExtension):
     """The Tasks extension of a client: `connect(…, extensions=[ClientTasks()])`.
 
     Calls of tools that become tasks wait for the result, and answer the questions of the task with the callbacks of the
-    client. `client.tasks` has the tasks. `journal` is a file that keeps the ids and answers of unfinished tasks, for a
-    process that resumes them. With `listen` the server sends changes instead of being asked for them. `on_status` is
-    called with each change. `ttl` is the time in seconds for which servers of 2025-11-25 are asked to keep a task;
-    with None, and on newer revisions, they decide that.
+    client. `client.extension(TaskCalls)` has the tasks. `journal` is a file that keeps the ids and answers of
+    unfinished tasks, for a process that resumes them. With `listen` the server sends changes instead of being asked for
+    them. `on_status` is called with each change. `ttl` is the time in seconds for which servers of 2025-11-25 are asked
+    to keep a task; with None, and on newer revisions, they decide that.
     """
 
     def __init__(
@@ -89,7 +84,7 @@ class ClientTasks(ClientExtension):
 
 
 class TaskCalls(ClientExtension):
-    """The tasks of one client, as `client.tasks`."""
+    """The tasks of one client, as `client.extension(TaskCalls)`."""
 
     def __init__(
         self,
@@ -125,7 +120,7 @@ class TaskCalls(ClientExtension):
         token = _is_detached.set(True)
         try:
             params = {"name": tool, "arguments": dict(arguments or {})}
-            return await self._client.send(dialect.methods.TOOLS_CALL, params, **options)
+            return await self._client.send(protocol.TOOLS_CALL, params, **options)
         finally:
             _is_detached.reset(token)
 
@@ -240,7 +235,7 @@ class TaskCalls(ClientExtension):
                 return task
             except ConnectionLostError as error:
                 if pause is None or self._client.is_closed:
-                    error.add_note(f"the task may go on: client.tasks.resume({id!r})")
+                    error.add_note(f"the task may go on: client.extension(TaskCalls).resume({id!r})")
                     raise
                 await asyncio.sleep(pause)
         raise AssertionError  # not reached: the last pause is None
@@ -258,9 +253,7 @@ class TaskCalls(ClientExtension):
             if key not in known.answers:
                 if len(known.answers) >= _MAX_ANSWERS:
                     raise InputUnavailableError(f"tools/call: the task has asked more than {_MAX_ANSWERS} questions")
-                asked: Any = D.from_builtins(
-                    to_builtins(request), dialect.methods.INPUT_REQUESTS[request.method].message
-                )
+                asked: Any = types.from_builtins(to_builtins(request), protocol.INPUT_REQUESTS[request.method].message)
                 known.answers[key] = to_builtins(await self._client.answer("tools/call", asked))
                 self._journal.save(known)  # before it is sent: a later process sends the same
         responses = {key: known.answers[key] for key in requests}
@@ -283,7 +276,7 @@ def _result_of(task: structs.GetTaskResult) -> Any:
     """Return the result of a task that has ended. Raises the error of one without."""
     if isinstance(task, structs.GetTaskResultCompleted):
         try:
-            return D.from_builtins(task.result, D.CallToolResult)
+            return types.from_builtins(task.result, types.CallToolResult)
         except DecodeError as error:
             raise ProtocolError(f"tools/call: the result of the task is invalid: {error}") from error
     if isinstance(task, structs.GetTaskResultFailed):

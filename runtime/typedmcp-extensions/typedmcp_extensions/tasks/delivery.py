@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
-from mcpspec.support.structs import to_builtins
-from typedmcp import dialect
+from typedmcp import Context, types
+from typedmcp.building import to_builtins
+from typedmcp.dialect import methods as protocol
 from typedmcp.errors import (
     INTERNAL_ERROR,
     InputUnavailableError,
@@ -16,17 +17,13 @@ from typedmcp.errors import (
     RemoteError,
     RequestTimeoutError,
 )
-from typedmcp.protocol.meta import RELATED_TASK
-from typedmcp.revisions.features import structs_of
-from typedmcp.server.context import Context
-from typedmcp.server.runs import SessionHandle
-from typedmcp.tasks.engine import TaskEngine
-from typedmcp.tasks.store import TaskRecord, is_unfinished
-from typedmcp.tasks.wire import legacy_members, rejected_answer
+from typedmcp.extensions import SessionHandle
+from typedmcp_extensions.tasks.engine import TaskEngine
+from typedmcp_extensions.tasks.revisions import RELATED_TASK, structs_of
+from typedmcp_extensions.tasks.store import TaskRecord, is_unfinished
+from typedmcp_extensions.tasks.wire import legacy_members, rejected_answer
 
 __all__ = ["QuestionDelivery", "StatusReports"]
-
-D = dialect.structs
 
 
 class QuestionDelivery:
@@ -101,7 +98,7 @@ class QuestionDelivery:
     async def _ask(self, key: str, request: Any) -> None:
         """Ask one question, and store the answer. An error of the client is an answer as well."""
         method: str = request["method"]
-        asked: Any = D.from_builtins(request, dialect.methods.INPUT_REQUESTS[method].message)
+        asked: Any = types.from_builtins(request, protocol.INPUT_REQUESTS[method].message)
         try:
             answer: Any = to_builtins((await self._ctx.ask({key: asked}))[key])
         except (MissingCapabilityError, InputUnavailableError):  # another request of the client may be able to ask

@@ -222,10 +222,11 @@ class Pair:
                 code = f"meta if meta is not OWN else {code or 'self.absent'}"
             if code is not None:
                 values.append(f"{n}={code},")
-        uses_absent = any("absent" in value.replace("self.absent", "") for value in values)
-        start = ["absent = self.absent"] if uses_absent else []
         made = f"return self.types.{target}({' '.join(values)})".replace(",)", ")")
-        return self._function(name, *start, *lines, made)
+        lines.append(made)
+        if len(_ABSENT.findall("".join(lines))) > 1:  # a local variable is read faster
+            lines = ["absent = self.absent", *(line.replace("self.absent", "absent") for line in lines)]
+        return self._function(name, *lines)
 
     def _source_name(self, source: str, name: str) -> str:
         """Return the name in the source of a member of the target."""
@@ -296,11 +297,11 @@ class Pair:
         default = theirs.constant or members_of_record(self.target, target, everyday=True)[theirs.name].default
         if default is not None:
             if not theirs.is_required:
-                return f"{made} if {value} is not UNSET or absent is UNSET else {default!r}"
+                return f"{made} if {value} is not UNSET or self.absent is UNSET else {default!r}"
             return f"{default!r} if {value} is UNSET else {made}"
         if without_facts(mine.node) == {}:
             made = f"self.null if {value} is None else {value}"
-        return f"absent if {value} is UNSET else {made}"
+        return f"self.absent if {value} is UNSET else {made}"
 
     def _expression(self, value: str, source: Schema, target: Schema) -> str:
         """Return the code that converts a value; the value itself if it is left as it is."""
@@ -463,6 +464,7 @@ class Pair:
         )  # fmt: skip
 
 
+_ABSENT = re.compile(r"self\.absent\b")
 _BY_CLASS = re.compile(r"(self\.(?:of_class|one_of\[[^]]+\]))\[each\.__class__\]\(each, lost\)")
 _CALL = re.compile(r"self\.(\w+)\(each, lost\)")
 

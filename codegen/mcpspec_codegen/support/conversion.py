@@ -8,6 +8,7 @@ JSON of both values is compared, to name the places.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from operator import attrgetter
@@ -25,13 +26,14 @@ from mcpspec.support.converters import (
     leave,
     load_conversion,
     open_converter,
+    positional,
 )
 from mcpspec.support.differences import find_differences
 from mcpspec.support.errors import ConversionError, DecodeError
 from mcpspec.support.lazy import load_revision
 from mcpspec.support.members import StructMember, is_open, is_struct, members_of
 from mcpspec.support.objects import spread_union
-from mcpspec.support.structs import OpenObject, constructor, from_builtins, to_builtins
+from mcpspec.support.structs import OpenObject, from_builtins, to_builtins
 
 __all__ = ["Converted", "convert_value"]
 
@@ -58,15 +60,21 @@ def convert_value(value: Any, to: str, meta: Mapping[str, Any] | None, versions:
         return Converted(value, [])
     lost: DroppedFields = []
     exact = value if way.source is None else _to_exact(value, way)
-    made = way.convert(exact, lost=lost)
-    if lost or way.is_checked or meta is not None or way.read_implied(exact) != way.implied:
+    made = way.convert(exact, lost)
+    if (
+        lost
+        or way.is_checked
+        or meta is not None
+        or (way.read_implied is not None and way.read_implied(exact) != way.implied)
+    ):
         made, lost = _check(value, made, meta, way)
     if way.target_types is not None:
         made = way.target_types.from_builtins(to_builtins(made), getattr(way.target_types, way.target.__name__))
     return Converted(made, lost)
 
 
-class _Way(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Way:
     """A compiled way to turn the values of a type into values of another revision."""
 
     convert: Converter
@@ -80,8 +88,8 @@ class _Way(NamedTuple):
     """The exact type of the results."""
     target_types: Any
     """The module of the results, or None if they are exact structs."""
-    read_implied: Callable[[Any], Any]
-    """Reads the members that the target lacks, and that clients assume to have certain values."""
+    read_implied: Callable[[Any], Any] | None
+    """Reads the members that the target lacks, and that clients assume to have certain values; None without such."""
     implied: Any
     """These values, which are no loss."""
     versions: tuple[str, str]
@@ -112,14 +120,10 @@ def _find_way(kind: type, to: str, versions: Sequence[str]) -> _Way | None:
         None if is_exact else source,
         found,
         None if is_exact else import_module(f"{target.__name__}.{place.face}"),
-        attrgetter(*implied) if implied else _read_nothing,
+        attrgetter(*implied) if implied else None,
         tuple(implied.values()) if len(implied) > 1 else next(iter(implied.values()), None),
         (place.version, to),
     )
-
-
-def _read_nothing(_value: Any) -> None:
-    return None
 
 
 def _to_exact(value: Any, way: _Way) -> Any:
@@ -210,7 +214,7 @@ def _find_conversion(source: Any, target: Any, package: str, to: str) -> tuple[C
         found = conversion.method_between(source, target)
         if found is None:
             return _by_json(source, target), True
-        return found, source.__name__ in conversion.partial
+        return positional(found), source.__name__ in conversion.partial
     return _by_newest(source, target, package, to), True
 
 
@@ -218,13 +222,14 @@ def _by_newest(source: Any, target: Any, package: str, to: str) -> Converter:
     """Return the converter between types of two legacy revisions, by way of the newest one."""
     newest = _newest_modern()
     up, down = _load("Upgrade", newest, package), _load("Downgrade", newest, to)
-    upgrade = up.method(source.__name__)
-    if upgrade is None:
+    method = up.method(source.__name__)
+    if method is None:
         return _by_json(source, target)
+    upgrade = positional(method)
     copy_meta = _meta_converter(source, target)
 
     def convert(value: Any, lost: DroppedFields) -> Any:
-        made = upgrade(value, lost=lost)
+        made = upgrade(value, lost)
         found = down.method_between(made.__class__, target) or leave
         result = found(made, lost=lost)
         if copy_meta is not None and isinstance(result, target):  # modern types lack it, or reserve names in it
@@ -292,25 +297,36 @@ _PARTS: Final = frozenset({"params", "result"})
 
 
 def _message_converter(source: Any, target: Any, package: str, to: str) -> Converter:
-    """Return the converter of messages, whose parameters or result are converted as values of their own."""
-    make = constructor(target)
-    hints = {name: member.hint for name, member in members_of(target).items()}
-    results = _open_type(members_of(source).get("result")), _open_type(members_of(target).get("result"))
+    """Return the converter of messages, whose parameters or result are converted as values of their own.
+
+    It returns the members by their names in JSON, from which `_check` makes the message.
+    """
+    mine, theirs = members_of(source), members_of(target)
+    hints = {member.wire: member.hint for member in theirs.values()}
+    read = [(name, mine[name].wire) for name in theirs if name in mine]
+    config = target.__struct_config__
+    tag = {} if config.tag is None else {config.tag_field: config.tag}
+    results = _open_type(mine.get("result")), _open_type(theirs.get("result"))
     convert_open_result = open_converter(*results) if None not in results else leave
+    parts = [wire for wire in hints if wire in _PARTS]
     ways: dict[type, Converter] = {}
 
     def convert(value: Any, lost: DroppedFields) -> Any:
-        members = {name: getattr(value, name, UNSET) for name in hints}
-        for name in _PARTS & members.keys():
-            part = members[name]
+        members = dict(tag)
+        for name, wire in read:
+            if (part := getattr(value, name)) is not UNSET:
+                members[wire] = part
+        for wire in parts:
+            part = members.get(wire, UNSET)
             kind = part.__class__
-            if is_struct(kind):
-                if kind not in ways:
-                    ways[kind] = _part_converter(kind, hints[name], package, to)
-                members[name] = ways[kind](part, lost=lost)
-            elif name == "result":
-                members[name] = convert_open_result(part, lost)
-        return make(**members)
+            if kind in ways:
+                members[wire] = ways[kind](part, lost)
+            elif is_struct(kind):
+                ways[kind] = _part_converter(kind, hints[wire], package, to)
+                members[wire] = ways[kind](part, lost)
+            elif wire == "result":
+                members[wire] = convert_open_result(part, lost)
+        return members
 
     return convert
 

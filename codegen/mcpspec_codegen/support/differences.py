@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from mcpspec.support.objects import is_array, is_object
@@ -11,14 +12,20 @@ __all__ = ["find_differences"]
 
 def find_differences(before: Any, after: Any, path: str) -> list[str]:
     """Return the paths of the values that are missing in another value, or have changed. Additions do not count."""
-    if before == after:  # of most parts of a value, and in one step
-        return []
+    return [] if before == after else [*_differences(before, after, path)]
+
+
+def _differences(before: Any, after: Any, path: str) -> Iterator[str]:
+    """Yield the paths of the differences between two values that are not equal. Equal parts cost one comparison."""
     if is_object(before) and is_object(after):
-        return [
-            lost
-            for key, value in before.items()
-            for lost in (find_differences(value, after[key], f"{path}.{key}") if key in after else [f"{path}.{key}"])
-        ]
-    if is_array(before) and is_array(after) and len(before) == len(after):
-        return [lost for i, item in enumerate(before) for lost in find_differences(item, after[i], f"{path}[{i}]")]
-    return [path]
+        for key, value in before.items():
+            if key not in after:
+                yield f"{path}.{key}"
+            elif value != after[key]:
+                yield from _differences(value, after[key], f"{path}.{key}")
+    elif is_array(before) and is_array(after) and len(before) == len(after):
+        for i, value in enumerate(before):
+            if value != after[i]:
+                yield from _differences(value, after[i], f"{path}[{i}]")
+    else:
+        yield path

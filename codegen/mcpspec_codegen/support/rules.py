@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import UNSET
 
-from mcpspec.support.converters import ABSENT, DroppedFields
+from mcpspec.support.converters import DroppedFields
 from mcpspec.support.differences import find_differences
 from mcpspec.support.members import members_of
 from mcpspec.support.objects import is_array, is_object
@@ -53,7 +53,7 @@ def downgrade_input_schema(schema: Any, lost: DroppedFields) -> Any:
 
 def downgrade_output_schema(schema: Any, lost: DroppedFields) -> Any:
     """Adapt the schema of a tool's structured content, or leave it out if it does not describe an object."""
-    if schema in ABSENT:
+    if schema is None or schema is UNSET:
         return UNSET
     if schema.get("type") != "object":
         lost.append("Tool.output_schema")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from typing import Any, ClassVar, Final, Protocol, TypeAlias, get_args, get_origin
+from typing import Any, ClassVar, Final, Protocol, TypeAlias, cast, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET
@@ -22,9 +22,9 @@ from mcpspec.support.objects import spread_union
 from mcpspec.support.structs import OpenObject, constructor, to_builtins
 
 __all__ = [
-    "ABSENT", "IMPLIED", "OWN", "RESULT_DEFAULTS", "UNREPORTED", "ByClass", "Conversion", "Converter", "Downgrade",
+    "IMPLIED", "OWN", "RESULT_DEFAULTS", "UNREPORTED", "ByClass", "Conversion", "Converter", "Downgrade",
     "DroppedFields", "Unions", "Upgrade", "converter_for", "is_object", "items", "items_by_class", "leave",
-    "load_conversion", "open_converter", "values", "values_by_class", "with_meta",
+    "load_conversion", "open_converter", "positional", "values", "values_by_class", "with_meta",
 ]  # fmt: skip
 
 DroppedFields: TypeAlias = list[str]
@@ -35,10 +35,6 @@ class Converter(Protocol):
     """Converts a value, and adds the names of what the other revision lacks to a list."""
 
     def __call__(self, value: Any, lost: DroppedFields) -> Any: ...
-
-
-ABSENT: Final = (None, UNSET)
-"""The values of absent members, in everyday and in exact types."""
 
 
 class _Unreported(list[str]):
@@ -183,6 +179,13 @@ def leave(value: Any, lost: DroppedFields) -> Any:  # noqa: ARG001  # nothing is
     return value
 
 
+def positional(method: Any) -> Converter:
+    """Return a method of a conversion as a converter. Methods of parameters take a `_meta` before the list."""
+    if method.__code__.co_varnames[1:3] != ("value", "meta"):
+        return cast("Converter", method)
+    return lambda value, lost: method(value, OWN, lost)
+
+
 class Upgrade(Conversion):
     """The base of conversions from exact types of a revision to types of a modern one, everyday or exact."""
 
@@ -231,6 +234,7 @@ class Downgrade(Conversion):
         super().__init__(module, UNSET if is_exact else None)
         self.copies: Any = copies
         self.is_complete: bool = copies is not None
+        self._schemas: Mapping[str, Converter] = _Schemas(module)
         modern = type(self).__module__.partition(".conversions.")[0]
         self._source: str = f"{modern}.exact.structs" if is_exact else f"{modern}.structs"
 
@@ -245,15 +249,27 @@ class Downgrade(Conversion):
         return kind.__module__.startswith("mcpspec.v") and kind.__module__ != self._source
 
     def as_object(self, name: str | None, value: Any, lost: DroppedFields) -> Any:
-        if not self.is_complete or value in ABSENT:
+        if not self.is_complete or value is None or value is UNSET:
             return value
         return open_converter(value.__class__, dict if name is None else getattr(self.module, name))(value, lost)
 
     def as_schema(self, name: str, value: Any, lost: DroppedFields) -> Any:
-        if not self.is_complete or value in ABSENT:
+        if not self.is_complete or value is None or value is UNSET:
             return value
-        kind = getattr(self.module, name)
-        return open_converter(kind, kind)(value, lost)
+        return self._schemas[name](value, lost)
+
+
+class _Schemas(dict[str, Converter]):
+    """The converters of JSON Schemas to types of a module, by the names of the types, made when first used."""
+
+    def __init__(self, module: Any) -> None:
+        super().__init__()
+        self._module = module
+
+    def __missing__(self, name: str) -> Converter:
+        kind = getattr(self._module, name)
+        made = self[name] = open_converter(kind, kind)
+        return made
 
 
 RESULT_DEFAULTS: Final[Mapping[str, Any]] = {"result_type": "complete", "ttl_ms": 0, "cache_scope": "private"}

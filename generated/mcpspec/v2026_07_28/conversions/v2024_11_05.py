@@ -58,10 +58,9 @@ class Upgrade(v2025_03_26.Upgrade):
         )
 
     def Tool(self, value: Any, lost: list[str]) -> Any:
-        absent = self.absent
         return self.types.Tool(
             name=value.name,
-            description=absent if value.description is UNSET else value.description,
+            description=self.absent if value.description is UNSET else value.description,
             input_schema=self.as_schema("ToolInputSchema", value.input_schema, lost),
         )
 
@@ -94,13 +93,14 @@ class Downgrade(v2025_03_26.Downgrade):
         )
 
     def ProgressNotificationParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
-        if value.message is not self.absent:
+        absent = self.absent
+        if value.message is not absent:
             lost.append("ProgressNotificationParams.message")
         return self.types.ProgressNotificationParams(
             meta=meta
             if meta is not OWN
             else value.meta
-            if value.meta is self.absent
+            if value.meta is absent
             else self.as_object(None, value.meta, lost),
             progress_token=value.progress_token,
             progress=value.progress,
@@ -108,11 +108,12 @@ class Downgrade(v2025_03_26.Downgrade):
         )
 
     def Resource(self, value: Any, lost: list[str]) -> Any:
-        if value.title is not self.absent:
+        absent = self.absent
+        if value.title is not absent:
             lost.append("Resource.title")
-        if value.icons is not self.absent:
+        if value.icons is not absent:
             lost.append("Resource.icons")
-        if value.meta is not self.absent:
+        if value.meta is not absent:
             lost.append("Resource.meta")
         return self.types.Resource(
             annotations=value.annotations and self.Annotations(value.annotations, lost),
@@ -124,11 +125,12 @@ class Downgrade(v2025_03_26.Downgrade):
         )
 
     def ResourceTemplate(self, value: Any, lost: list[str]) -> Any:
-        if value.title is not self.absent:
+        absent = self.absent
+        if value.title is not absent:
             lost.append("ResourceTemplate.title")
-        if value.icons is not self.absent:
+        if value.icons is not absent:
             lost.append("ResourceTemplate.icons")
-        if value.meta is not self.absent:
+        if value.meta is not absent:
             lost.append("ResourceTemplate.meta")
         return self.types.ResourceTemplate(
             annotations=value.annotations and self.Annotations(value.annotations, lost),
@@ -139,9 +141,10 @@ class Downgrade(v2025_03_26.Downgrade):
         )
 
     def ServerCapabilities(self, value: Any, lost: list[str]) -> Any:
-        if value.completions is not self.absent:
+        absent = self.absent
+        if value.completions is not absent:
             lost.append("ServerCapabilities.completions")
-        if value.extensions is not self.absent:
+        if value.extensions is not absent:
             lost.append("ServerCapabilities.extensions")
         return self.types.ServerCapabilities(
             experimental=value.experimental,
@@ -164,15 +167,16 @@ class Downgrade(v2025_03_26.Downgrade):
         )
 
     def Tool(self, value: Any, lost: list[str]) -> Any:
-        if value.title is not self.absent:
+        absent = self.absent
+        if value.title is not absent:
             lost.append("Tool.title")
-        if value.icons is not self.absent:
+        if value.icons is not absent:
             lost.append("Tool.icons")
-        if value.output_schema is not self.absent:
+        if value.output_schema is not absent:
             lost.append("Tool.output_schema")
-        if value.annotations is not self.absent:
+        if value.annotations is not absent:
             lost.append("Tool.annotations")
-        if value.meta is not self.absent:
+        if value.meta is not absent:
             lost.append("Tool.meta")
         return self.types.Tool(
             name=value.name,

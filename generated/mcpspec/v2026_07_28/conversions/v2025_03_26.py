@@ -42,17 +42,15 @@ class Upgrade(v2025_06_18.Upgrade):
         )
 
     def AudioContent(self, value: Any, lost: list[str]) -> Any:
-        absent = self.absent
         return self.types.AudioContent(
             data=value.data,
             mime_type=value.mime_type,
-            annotations=absent if value.annotations is UNSET else self.Annotations(value.annotations, lost),
+            annotations=self.absent if value.annotations is UNSET else self.Annotations(value.annotations, lost),
         )
 
     def BlobResourceContents(self, value: Any, lost: list[str]) -> Any:
-        absent = self.absent
         return self.types.BlobResourceContents(
-            uri=value.uri, mime_type=absent if value.mime_type is UNSET else value.mime_type, blob=value.blob
+            uri=value.uri, mime_type=self.absent if value.mime_type is UNSET else value.mime_type, blob=value.blob
         )
 
     def CallToolResult(self, value: Any, lost: list[str]) -> Any:
@@ -65,11 +63,10 @@ class Upgrade(v2025_06_18.Upgrade):
         )
 
     def CompleteRequestParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
-        absent = self.absent
         return self.types.CompleteRequestParams(
             meta=meta
             if meta is not OWN
-            else absent
+            else self.absent
             if value.meta is UNSET
             else self.as_object("RequestMetaObject", value.meta, lost),
             ref=self.of_class[value.ref.__class__](value.ref, lost),
@@ -77,18 +74,16 @@ class Upgrade(v2025_06_18.Upgrade):
         )
 
     def EmbeddedResource(self, value: Any, lost: list[str]) -> Any:
-        absent = self.absent
         return self.types.EmbeddedResource(
             resource=self.of_class[value.resource.__class__](value.resource, lost),
-            annotations=absent if value.annotations is UNSET else self.Annotations(value.annotations, lost),
+            annotations=self.absent if value.annotations is UNSET else self.Annotations(value.annotations, lost),
         )
 
     def ImageContent(self, value: Any, lost: list[str]) -> Any:
-        absent = self.absent
         return self.types.ImageContent(
             data=value.data,
             mime_type=value.mime_type,
-            annotations=absent if value.annotations is UNSET else self.Annotations(value.annotations, lost),
+            annotations=self.absent if value.annotations is UNSET else self.Annotations(value.annotations, lost),
         )
 
     def Implementation(self, value: Any, lost: list[str]) -> Any:
@@ -138,20 +133,17 @@ class Upgrade(v2025_06_18.Upgrade):
         )
 
     def Root(self, value: Any, lost: list[str]) -> Any:
-        absent = self.absent
-        return self.types.Root(uri=value.uri, name=absent if value.name is UNSET else value.name)
+        return self.types.Root(uri=value.uri, name=self.absent if value.name is UNSET else value.name)
 
     def TextContent(self, value: Any, lost: list[str]) -> Any:
-        absent = self.absent
         return self.types.TextContent(
             text=value.text,
-            annotations=absent if value.annotations is UNSET else self.Annotations(value.annotations, lost),
+            annotations=self.absent if value.annotations is UNSET else self.Annotations(value.annotations, lost),
         )
 
     def TextResourceContents(self, value: Any, lost: list[str]) -> Any:
-        absent = self.absent
         return self.types.TextResourceContents(
-            uri=value.uri, mime_type=absent if value.mime_type is UNSET else value.mime_type, text=value.text
+            uri=value.uri, mime_type=self.absent if value.mime_type is UNSET else value.mime_type, text=value.text
         )
 
     def Tool(self, value: Any, lost: list[str]) -> Any:
@@ -189,10 +181,11 @@ class Downgrade(v2025_06_18.Downgrade):
         return self.types.BlobResourceContents(uri=value.uri, mime_type=value.mime_type, blob=value.blob)
 
     def CallToolResult(self, value: Any, lost: list[str]) -> Any:
-        if value.structured_content is not self.absent:
+        absent = self.absent
+        if value.structured_content is not absent:
             lost.append("CallToolResult.structured_content")
         return self.types.CallToolResult(
-            meta=value.meta if value.meta is self.absent else self.as_object(None, value.meta, lost),
+            meta=value.meta if value.meta is absent else self.as_object(None, value.meta, lost),
             content=items_by_class(
                 self.one_of["TextContent or ImageContent or AudioContent or ResourceLink or EmbeddedResource"],
                 value.content,
@@ -240,13 +233,14 @@ class Downgrade(v2025_06_18.Downgrade):
         )
 
     def Implementation(self, value: Any, lost: list[str]) -> Any:
-        if value.title is not self.absent:
+        absent = self.absent
+        if value.title is not absent:
             lost.append("Implementation.title")
-        if value.icons is not self.absent:
+        if value.icons is not absent:
             lost.append("Implementation.icons")
-        if value.description is not self.absent:
+        if value.description is not absent:
             lost.append("Implementation.description")
-        if value.website_url is not self.absent:
+        if value.website_url is not absent:
             lost.append("Implementation.website_url")
         return self.types.Implementation(name=value.name, version=value.version)
 
@@ -254,11 +248,12 @@ class Downgrade(v2025_06_18.Downgrade):
         return self.types.ListRootsResult(roots=items(self.Root, value.roots, lost))
 
     def Prompt(self, value: Any, lost: list[str]) -> Any:
-        if value.title is not self.absent:
+        absent = self.absent
+        if value.title is not absent:
             lost.append("Prompt.title")
-        if value.icons is not self.absent:
+        if value.icons is not absent:
             lost.append("Prompt.icons")
-        if value.meta is not self.absent:
+        if value.meta is not absent:
             lost.append("Prompt.meta")
         return self.types.Prompt(
             name=value.name,
@@ -283,11 +278,12 @@ class Downgrade(v2025_06_18.Downgrade):
         )
 
     def Resource(self, value: Any, lost: list[str]) -> Any:
-        if value.title is not self.absent:
+        absent = self.absent
+        if value.title is not absent:
             lost.append("Resource.title")
-        if value.icons is not self.absent:
+        if value.icons is not absent:
             lost.append("Resource.icons")
-        if value.meta is not self.absent:
+        if value.meta is not absent:
             lost.append("Resource.meta")
         return self.types.Resource(
             uri=value.uri,
@@ -302,11 +298,12 @@ class Downgrade(v2025_06_18.Downgrade):
         return rules.replace_by_text(self.types.TextContent, "[resource {0.name}: {0.uri}]", value, lost)
 
     def ResourceTemplate(self, value: Any, lost: list[str]) -> Any:
-        if value.title is not self.absent:
+        absent = self.absent
+        if value.title is not absent:
             lost.append("ResourceTemplate.title")
-        if value.icons is not self.absent:
+        if value.icons is not absent:
             lost.append("ResourceTemplate.icons")
-        if value.meta is not self.absent:
+        if value.meta is not absent:
             lost.append("ResourceTemplate.meta")
         return self.types.ResourceTemplate(
             uri_template=value.uri_template,
@@ -337,13 +334,14 @@ class Downgrade(v2025_06_18.Downgrade):
         return self.types.TextResourceContents(uri=value.uri, mime_type=value.mime_type, text=value.text)
 
     def Tool(self, value: Any, lost: list[str]) -> Any:
-        if value.title is not self.absent:
+        absent = self.absent
+        if value.title is not absent:
             lost.append("Tool.title")
-        if value.icons is not self.absent:
+        if value.icons is not absent:
             lost.append("Tool.icons")
-        if value.output_schema is not self.absent:
+        if value.output_schema is not absent:
             lost.append("Tool.output_schema")
-        if value.meta is not self.absent:
+        if value.meta is not absent:
             lost.append("Tool.meta")
         return self.types.Tool(
             name=value.name,

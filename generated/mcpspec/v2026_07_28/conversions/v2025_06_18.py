@@ -94,9 +94,8 @@ class Upgrade(v2025_11_25.Upgrade):
         return value
 
     def Implementation(self, value: Any, lost: list[str]) -> Any:
-        absent = self.absent
         return self.types.Implementation(
-            name=value.name, title=absent if value.title is UNSET else value.title, version=value.version
+            name=value.name, title=self.absent if value.title is UNSET else value.title, version=value.version
         )
 
     def ListPromptsRequestParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
@@ -133,10 +132,11 @@ class Upgrade(v2025_11_25.Upgrade):
         )
 
     def ListRootsRequest(self, value: Any, lost: list[str]) -> Any:
-        absent = self.absent
         lost.append("ListRootsRequest.id")
         return self.types.ListRootsRequest(
-            params=absent if value.params is UNSET else self.as_object("ListRootsRequestParams", value.params, lost)
+            params=self.absent
+            if value.params is UNSET
+            else self.as_object("ListRootsRequestParams", value.params, lost)
         )
 
     def ListRootsRequestParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
@@ -159,7 +159,7 @@ class Upgrade(v2025_11_25.Upgrade):
     def PaginatedRequestParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
         absent = self.absent
         return self.types.PaginatedRequestParams(
-            meta=meta if meta is not OWN else self.absent, cursor=absent if value.cursor is UNSET else value.cursor
+            meta=meta if meta is not OWN else absent, cursor=absent if value.cursor is UNSET else value.cursor
         )
 
     def Prompt(self, value: Any, lost: list[str]) -> Any:
@@ -250,26 +250,28 @@ class Downgrade(v2025_11_25.Downgrade):
     partial: ClassVar[frozenset[str]] = frozenset({"ElicitResult", "NotificationParams", "SamplingMessage"})
 
     def CallToolResult(self, value: Any, lost: list[str]) -> Any:
+        absent = self.absent
         return self.types.CallToolResult(
-            meta=value.meta if value.meta is self.absent else self.as_object(None, value.meta, lost),
+            meta=value.meta if value.meta is absent else self.as_object(None, value.meta, lost),
             content=items_by_class(
                 self.one_of["TextContent or ImageContent or AudioContent or ResourceLink or EmbeddedResource"],
                 value.content,
                 lost,
             ),
             structured_content=rules.downgrade_structured_content(
-                value.structured_content, self.absent, "CallToolResult", lost
+                value.structured_content, absent, "CallToolResult", lost
             ),
             is_error=value.is_error,
         )
 
     def CreateMessageRequestParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
-        if value.tools is not self.absent:
+        absent = self.absent
+        if value.tools is not absent:
             lost.append("CreateMessageRequestParams.tools")
-        if value.tool_choice is not self.absent:
+        if value.tool_choice is not absent:
             lost.append("CreateMessageRequestParams.tool_choice")
         return self.types.CreateMessageRequestParams(
-            meta=meta if meta is not OWN else self.absent,
+            meta=meta if meta is not OWN else absent,
             messages=rules.split_messages(value, self.module, lost),
             model_preferences=value.model_preferences
             and (
@@ -309,11 +311,12 @@ class Downgrade(v2025_11_25.Downgrade):
         )
 
     def Implementation(self, value: Any, lost: list[str]) -> Any:
-        if value.icons is not self.absent:
+        absent = self.absent
+        if value.icons is not absent:
             lost.append("Implementation.icons")
-        if value.description is not self.absent:
+        if value.description is not absent:
             lost.append("Implementation.description")
-        if value.website_url is not self.absent:
+        if value.website_url is not absent:
             lost.append("Implementation.website_url")
         return self.types.Implementation(name=value.name, title=value.title, version=value.version)
 

@@ -88,9 +88,8 @@ class Upgrade(v2026_07_28.Upgrade):
         )
 
     def CompleteResult(self, value: Any, lost: list[str]) -> Any:
-        absent = self.absent
         return self.types.CompleteResult(
-            meta=absent if value.meta is UNSET else self.as_object("ResultMetaObject", value.meta, lost),
+            meta=self.absent if value.meta is UNSET else self.as_object("ResultMetaObject", value.meta, lost),
             result_type="complete",
             completion=self.CompleteResultCompletion(value.completion, lost),
         )
@@ -124,12 +123,11 @@ class Upgrade(v2026_07_28.Upgrade):
         return self.types.ElicitRequest(params=self.of_class[value.params.__class__](value.params, lost))
 
     def ElicitRequestFormParams(self, value: Any, lost: list[str]) -> Any:
-        absent = self.absent
         if value.meta is not UNSET:
             lost.append("ElicitRequestFormParams.meta")
         # ElicitRequestFormParams.task: clients run no tasks
         return self.types.ElicitRequestFormParams(
-            mode=value.mode if value.mode is not UNSET or absent is UNSET else "form",
+            mode=value.mode if value.mode is not UNSET or self.absent is UNSET else "form",
             message=value.message,
             requested_schema=self.as_object("ElicitRequestFormParamsRequestedSchema", value.requested_schema, lost),
         )
@@ -142,10 +140,11 @@ class Upgrade(v2026_07_28.Upgrade):
         return self.types.ElicitRequestURLParams(mode=value.mode, message=value.message, url=value.url)
 
     def ElicitResult(self, value: Any, lost: list[str]) -> Any:
-        absent = self.absent
         if value.meta is not UNSET:
             lost.append("ElicitResult.meta")
-        return self.types.ElicitResult(action=value.action, content=absent if value.content is UNSET else value.content)
+        return self.types.ElicitResult(
+            action=value.action, content=self.absent if value.content is UNSET else value.content
+        )
 
     def GetPromptRequestParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
         absent = self.absent
@@ -202,10 +201,9 @@ class Upgrade(v2026_07_28.Upgrade):
         )
 
     def ListRootsRequest(self, value: Any, lost: list[str]) -> Any:
-        absent = self.absent
         lost.append("ListRootsRequest.id")
         return self.types.ListRootsRequest(
-            params=absent if value.params is UNSET else self.RequestParams(value.params, lost=lost)
+            params=self.absent if value.params is UNSET else self.RequestParams(value.params, lost=lost)
         )
 
     def ListRootsResult(self, value: Any, lost: list[str]) -> Any:
@@ -236,20 +234,18 @@ class Upgrade(v2026_07_28.Upgrade):
         )
 
     def ReadResourceRequestParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
-        absent = self.absent
         return self.types.ReadResourceRequestParams(
             meta=meta
             if meta is not OWN
-            else absent
+            else self.absent
             if value.meta is UNSET
             else self.as_object("RequestMetaObject", value.meta, lost),
             uri=value.uri,
         )
 
     def ReadResourceResult(self, value: Any, lost: list[str]) -> Any:
-        absent = self.absent
         return self.types.ReadResourceResult(
-            meta=absent if value.meta is UNSET else self.as_object("ResultMetaObject", value.meta, lost),
+            meta=self.absent if value.meta is UNSET else self.as_object("ResultMetaObject", value.meta, lost),
             result_type="complete",
             ttl_ms=0,
             cache_scope="private",
@@ -257,19 +253,21 @@ class Upgrade(v2026_07_28.Upgrade):
         )
 
     def RequestParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
-        absent = self.absent
         return self.types.RequestParams(
             meta=meta
             if meta is not OWN
-            else absent
+            else self.absent
             if value.meta is UNSET
             else self.as_object("RequestMetaObject", value.meta, lost)
         )
 
     def RequestParams_ListRootsRequestParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
-        absent = self.absent
         return self.types.ListRootsRequestParams(
-            meta=meta if meta is not OWN else absent if value.meta is UNSET else self.as_object(None, value.meta, lost)
+            meta=meta
+            if meta is not OWN
+            else self.absent
+            if value.meta is UNSET
+            else self.as_object(None, value.meta, lost)
         )
 
     def ServerCapabilities(self, value: Any, lost: list[str]) -> Any:
@@ -319,9 +317,10 @@ class Downgrade(converters.Downgrade):
     partial: ClassVar[frozenset[str]] = frozenset({"ElicitRequestURLParams"})
 
     def CallToolRequestParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
-        if value.input_responses is not self.absent:
+        absent = self.absent
+        if value.input_responses is not absent:
             lost.append("CallToolRequestParams.input_responses")
-        if value.request_state is not self.absent:
+        if value.request_state is not absent:
             lost.append("CallToolRequestParams.request_state")
         return self.types.CallToolRequestParams(
             meta=meta if meta is not OWN else self.as_object("RequestParamsMeta", value.meta, lost),
@@ -330,11 +329,12 @@ class Downgrade(converters.Downgrade):
         )
 
     def CallToolResult(self, value: Any, lost: list[str]) -> Any:
+        absent = self.absent
         return self.types.CallToolResult(
-            meta=value.meta if value.meta is self.absent else self.as_object(None, value.meta, lost),
+            meta=value.meta if value.meta is absent else self.as_object(None, value.meta, lost),
             content=(items_by_class(self.copies.of_class, value.content, lost) if self.is_complete else value.content),
             structured_content=rules.downgrade_structured_content(
-                value.structured_content, self.absent, "CallToolResult", lost
+                value.structured_content, absent, "CallToolResult", lost
             ),
             is_error=value.is_error,
         )
@@ -426,9 +426,10 @@ class Downgrade(converters.Downgrade):
         return self.types.ElicitResult(action=value.action, content=value.content)
 
     def GetPromptRequestParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
-        if value.input_responses is not self.absent:
+        absent = self.absent
+        if value.input_responses is not absent:
             lost.append("GetPromptRequestParams.input_responses")
-        if value.request_state is not self.absent:
+        if value.request_state is not absent:
             lost.append("GetPromptRequestParams.request_state")
         return self.types.GetPromptRequestParams(
             meta=meta if meta is not OWN else self.as_object("RequestParamsMeta", value.meta, lost),
@@ -520,9 +521,10 @@ class Downgrade(converters.Downgrade):
         )
 
     def ReadResourceRequestParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
-        if value.input_responses is not self.absent:
+        absent = self.absent
+        if value.input_responses is not absent:
             lost.append("ReadResourceRequestParams.input_responses")
-        if value.request_state is not self.absent:
+        if value.request_state is not absent:
             lost.append("ReadResourceRequestParams.request_state")
         return self.types.ReadResourceRequestParams(
             meta=meta if meta is not OWN else self.as_object("RequestParamsMeta", value.meta, lost), uri=value.uri

@@ -83,27 +83,24 @@ class Upgrade(converters.Upgrade):
         )
 
     def CompleteRequestParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
-        absent = self.absent
         return self.types.CompleteRequestParams(
             meta=meta if meta is not OWN else self.as_object("RequestMetaObject", value.meta, lost),
             ref=self.of_class[value.ref.__class__](value.ref, lost),
             argument=self.CompleteRequestParamsArgument(value.argument, lost),
-            context=absent if value.context is UNSET else self.CompleteRequestParamsContext(value.context, lost),
+            context=self.absent if value.context is UNSET else self.CompleteRequestParamsContext(value.context, lost),
         )
 
     def CompleteRequestParamsArgument(self, value: Any, lost: list[str]) -> Any:
         return self.types.CompleteRequestParamsArgument(name=value.name, value=value.value)
 
     def CompleteRequestParamsContext(self, value: Any, lost: list[str]) -> Any:
-        absent = self.absent
         return self.types.CompleteRequestParamsContext(
-            arguments=absent if value.arguments is UNSET else value.arguments
+            arguments=self.absent if value.arguments is UNSET else value.arguments
         )
 
     def CompleteResult(self, value: Any, lost: list[str]) -> Any:
-        absent = self.absent
         return self.types.CompleteResult(
-            meta=absent if value.meta is UNSET else self.as_object("ResultMetaObject", value.meta, lost),
+            meta=self.absent if value.meta is UNSET else self.as_object("ResultMetaObject", value.meta, lost),
             result_type=value.result_type,
             completion=self.CompleteResultCompletion(value.completion, lost),
         )
@@ -166,9 +163,8 @@ class Upgrade(converters.Upgrade):
         return self.types.ElicitRequest(params=self.of_class[value.params.__class__](value.params, lost))
 
     def ElicitRequestFormParams(self, value: Any, lost: list[str]) -> Any:
-        absent = self.absent
         return self.types.ElicitRequestFormParams(
-            mode=value.mode if value.mode is not UNSET or absent is UNSET else "form",
+            mode=value.mode if value.mode is not UNSET or self.absent is UNSET else "form",
             message=value.message,
             requested_schema=self.as_object("ElicitRequestFormParamsRequestedSchema", value.requested_schema, lost),
         )
@@ -177,8 +173,9 @@ class Upgrade(converters.Upgrade):
         return self.types.ElicitRequestURLParams(mode=value.mode, message=value.message, url=value.url)
 
     def ElicitResult(self, value: Any, lost: list[str]) -> Any:
-        absent = self.absent
-        return self.types.ElicitResult(action=value.action, content=absent if value.content is UNSET else value.content)
+        return self.types.ElicitResult(
+            action=value.action, content=self.absent if value.content is UNSET else value.content
+        )
 
     def EmbeddedResource(self, value: Any, lost: list[str]) -> Any:
         absent = self.absent
@@ -283,15 +280,13 @@ class Upgrade(converters.Upgrade):
         )
 
     def ListRootsRequest(self, value: Any, lost: list[str]) -> Any:
-        absent = self.absent
         return self.types.ListRootsRequest(
-            params=absent if value.params is UNSET else self.ListRootsRequestParams(value.params, lost=lost)
+            params=self.absent if value.params is UNSET else self.ListRootsRequestParams(value.params, lost=lost)
         )
 
     def ListRootsRequestParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
-        absent = self.absent
         return self.types.ListRootsRequestParams(
-            meta=meta if meta is not OWN else absent if value.meta is UNSET else value.meta
+            meta=meta if meta is not OWN else self.absent if value.meta is UNSET else value.meta
         )
 
     def ListRootsResult(self, value: Any, lost: list[str]) -> Any:
@@ -322,8 +317,7 @@ class Upgrade(converters.Upgrade):
         )
 
     def ModelHint(self, value: Any, lost: list[str]) -> Any:
-        absent = self.absent
-        return self.types.ModelHint(name=absent if value.name is UNSET else value.name)
+        return self.types.ModelHint(name=self.absent if value.name is UNSET else value.name)
 
     def ModelPreferences(self, value: Any, lost: list[str]) -> Any:
         absent = self.absent
@@ -335,20 +329,18 @@ class Upgrade(converters.Upgrade):
         )
 
     def NotificationParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
-        absent = self.absent
         return self.types.NotificationParams(
             meta=meta
             if meta is not OWN
-            else absent
+            else self.absent
             if value.meta is UNSET
             else self.as_object("NotificationMetaObject", value.meta, lost)
         )
 
     def PaginatedRequestParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
-        absent = self.absent
         return self.types.PaginatedRequestParams(
             meta=meta if meta is not OWN else self.as_object("RequestMetaObject", value.meta, lost),
-            cursor=absent if value.cursor is UNSET else value.cursor,
+            cursor=self.absent if value.cursor is UNSET else value.cursor,
         )
 
     def ProgressNotificationParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
@@ -391,8 +383,7 @@ class Upgrade(converters.Upgrade):
         )
 
     def PromptReference(self, value: Any, lost: list[str]) -> Any:
-        absent = self.absent
-        return self.types.PromptReference(name=value.name, title=absent if value.title is UNSET else value.title)
+        return self.types.PromptReference(name=value.name, title=self.absent if value.title is UNSET else value.title)
 
     def ReadResourceRequestParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
         absent = self.absent
@@ -406,9 +397,8 @@ class Upgrade(converters.Upgrade):
         )
 
     def ReadResourceResult(self, value: Any, lost: list[str]) -> Any:
-        absent = self.absent
         return self.types.ReadResourceResult(
-            meta=absent if value.meta is UNSET else self.as_object("ResultMetaObject", value.meta, lost),
+            meta=self.absent if value.meta is UNSET else self.as_object("ResultMetaObject", value.meta, lost),
             result_type=value.result_type,
             ttl_ms=value.ttl_ms,
             cache_scope=value.cache_scope,
@@ -465,11 +455,10 @@ class Upgrade(converters.Upgrade):
         return self.types.ResourceTemplateReference(uri=value.uri)
 
     def ResourceUpdatedNotificationParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
-        absent = self.absent
         return self.types.ResourceUpdatedNotificationParams(
             meta=meta
             if meta is not OWN
-            else absent
+            else self.absent
             if value.meta is UNSET
             else self.as_object("NotificationMetaObject", value.meta, lost),
             uri=value.uri,
@@ -484,7 +473,6 @@ class Upgrade(converters.Upgrade):
         )
 
     def SamplingMessage(self, value: Any, lost: list[str]) -> Any:
-        absent = self.absent
         return self.types.SamplingMessage(
             role=value.role,
             content=(
@@ -492,7 +480,7 @@ class Upgrade(converters.Upgrade):
                 if value.content.__class__ is list
                 else self.of_class[value.content.__class__](value.content, lost)
             ),
-            meta=absent if value.meta is UNSET else value.meta,
+            meta=self.absent if value.meta is UNSET else value.meta,
         )
 
     def ServerCapabilities(self, value: Any, lost: list[str]) -> Any:
@@ -508,9 +496,8 @@ class Upgrade(converters.Upgrade):
         )
 
     def ServerCapabilitiesPrompts(self, value: Any, lost: list[str]) -> Any:
-        absent = self.absent
         return self.types.ServerCapabilitiesPrompts(
-            list_changed=absent if value.list_changed is UNSET else value.list_changed
+            list_changed=self.absent if value.list_changed is UNSET else value.list_changed
         )
 
     def ServerCapabilitiesResources(self, value: Any, lost: list[str]) -> Any:
@@ -521,9 +508,8 @@ class Upgrade(converters.Upgrade):
         )
 
     def ServerCapabilitiesTools(self, value: Any, lost: list[str]) -> Any:
-        absent = self.absent
         return self.types.ServerCapabilitiesTools(
-            list_changed=absent if value.list_changed is UNSET else value.list_changed
+            list_changed=self.absent if value.list_changed is UNSET else value.list_changed
         )
 
     def SubscriptionFilter(self, value: Any, lost: list[str]) -> Any:
@@ -538,11 +524,10 @@ class Upgrade(converters.Upgrade):
     def SubscriptionsAcknowledgedNotificationParams(
         self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED
     ) -> Any:
-        absent = self.absent
         return self.types.SubscriptionsAcknowledgedNotificationParams(
             meta=meta
             if meta is not OWN
-            else absent
+            else self.absent
             if value.meta is UNSET
             else self.as_object("NotificationMetaObject", value.meta, lost),
             notifications=self.SubscriptionFilter(value.notifications, lost),
@@ -602,8 +587,7 @@ class Upgrade(converters.Upgrade):
         )
 
     def ToolChoice(self, value: Any, lost: list[str]) -> Any:
-        absent = self.absent
-        return self.types.ToolChoice(mode=value.mode if value.mode is not UNSET or absent is UNSET else "auto")
+        return self.types.ToolChoice(mode=value.mode if value.mode is not UNSET or self.absent is UNSET else "auto")
 
     def ToolResultContent(self, value: Any, lost: list[str]) -> Any:
         absent = self.absent
@@ -620,7 +604,6 @@ class Upgrade(converters.Upgrade):
         )
 
     def ToolUseContent(self, value: Any, lost: list[str]) -> Any:
-        absent = self.absent
         return self.types.ToolUseContent(
-            id=value.id, name=value.name, input=value.input, meta=absent if value.meta is UNSET else value.meta
+            id=value.id, name=value.name, input=value.input, meta=self.absent if value.meta is UNSET else value.meta
         )

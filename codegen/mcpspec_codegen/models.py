@@ -355,7 +355,8 @@ def _template_data(name: str, defs: Schema, backend: Backend, prose: Prose) -> d
         "bases": [*extra.get("mixins", []), *map(_base_hint, extra.get("bases", []))],
         "annotated": annotated,
         "doc": doc,
-        "references": sorted(_references(node) | {base for base in extra.get("bases", []) if base in defs}),
+        "references": sorted(_references(node)),
+        "own_bases": sorted(base for base in extra.get("bases", []) if base in defs),
         "reference": prose.reference(owners[-1]),
         **_annotation(node, backend, annotated),
         "members": {

@@ -66,8 +66,8 @@ class CombinedProse:
         texts = (prose.of_property([old, *owners[1:]], name) for old, prose in self._places(owners[0]))
         return next(filter(None, texts), None)
 
-    def reference(self, name: str) -> str | None:
-        return next((prose.reference(old) for old, prose in self._places(name)), None)
+    def reference(self, name: str) -> str | None:  # noqa: ARG002
+        return None  # a page of the specification describes the type of one revision
 
     def _places(self, name: str) -> Iterator[tuple[str, Prose]]:
         """Yield the names of a definition in the revisions, each with the descriptions there."""

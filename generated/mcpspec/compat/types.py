@@ -38,7 +38,7 @@ if not TYPE_CHECKING:
 if TYPE_CHECKING or is_needed("BaseMetadata"):
 
     class BaseMetadata(Model):
-        """Identifier and display name that several kinds of object share. https://modelcontextprotocol.io/specification/2026-07-28/schema#basemetadata"""
+        """Identifier and display name that several kinds of object share."""
 
         name: str
         """Identifier of the object in the protocol."""
@@ -49,7 +49,7 @@ if TYPE_CHECKING or is_needed("BaseMetadata"):
 if TYPE_CHECKING or is_needed("BooleanSchema"):
 
     class BooleanSchema(Model):
-        """Form field that takes true or false. https://modelcontextprotocol.io/specification/2026-07-28/schema#booleanschema"""
+        """Form field that takes true or false."""
 
         type: Literal["boolean"] = "boolean"
         """JSON Schema type of the field, always `boolean`."""
@@ -64,7 +64,7 @@ if TYPE_CHECKING or is_needed("BooleanSchema"):
 if TYPE_CHECKING or is_needed("CancelTaskRequestParams"):
 
     class CancelTaskRequestParams(RequestParams):
-        """Parameters of the message. https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskrequest"""
+        """Parameters of the message."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -72,10 +72,10 @@ if TYPE_CHECKING or is_needed("CancelTaskRequestParams"):
         """Identifier of the task to stop."""
 
 
-if TYPE_CHECKING or is_needed("CancelTaskRequest", "CancelTaskRequestParams"):
+if TYPE_CHECKING or is_needed("CancelTaskRequest"):
 
     class CancelTaskRequest(Request[Any, Any]):
-        """Sender asks the other side to stop a task. https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskrequest"""
+        """Sender asks the other side to stop a task."""
 
         method: Literal["tasks/cancel"] = "tasks/cancel"
         """Name of the method, which identifies the kind of message."""
@@ -86,7 +86,7 @@ if TYPE_CHECKING or is_needed("CancelTaskRequest", "CancelTaskRequestParams"):
 if TYPE_CHECKING or is_needed("Completion"):
 
     class Completion(Model):
-        """Suggested values, with their count. https://modelcontextprotocol.io/specification/2026-07-28/schema#completeresult"""
+        """Suggested values, with their count."""
 
         values: list[str]
         """Suggested values, at most 100."""
@@ -99,7 +99,7 @@ if TYPE_CHECKING or is_needed("Completion"):
 if TYPE_CHECKING or is_needed("CompletionArgument"):
 
     class CompletionArgument(Model):
-        """Argument to complete. https://modelcontextprotocol.io/specification/2026-07-28/schema#completerequest"""
+        """Argument to complete."""
 
         name: str
         """Name of the argument to complete."""
@@ -110,7 +110,7 @@ if TYPE_CHECKING or is_needed("CompletionArgument"):
 if TYPE_CHECKING or is_needed("CompletionContext"):
 
     class CompletionContext(Model):
-        """Known values that may narrow the suggestions. https://modelcontextprotocol.io/specification/2026-07-28/schema#completerequest"""
+        """Known values that may narrow the suggestions."""
 
         arguments: dict[str, str] | None = None
         """Values already chosen for other arguments or template variables, by name."""
@@ -119,7 +119,7 @@ if TYPE_CHECKING or is_needed("CompletionContext"):
 if TYPE_CHECKING or is_needed("CompletionsCapability"):
 
     class CompletionsCapability(Model):
-        """CompletionsCapability https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities"""
+        pass
 
 
 if TYPE_CHECKING or is_needed("Cursor"):
@@ -130,7 +130,7 @@ if TYPE_CHECKING or is_needed("Cursor"):
 if TYPE_CHECKING or is_needed("DiscoverRequest"):
 
     class DiscoverRequest(Request[Any, Any]):
-        """Client asks the server for its supported versions, capabilities and identity. https://modelcontextprotocol.io/specification/2026-07-28/schema#discoverrequest"""
+        """Client asks the server for its supported versions, capabilities and identity."""
 
         method: Literal["server/discover"] = "server/discover"
         """Name of the method, which identifies the kind of message."""
@@ -141,7 +141,7 @@ if TYPE_CHECKING or is_needed("DiscoverRequest"):
 if TYPE_CHECKING or is_needed("ElicitCompleteNotificationParams"):
 
     class ElicitCompleteNotificationParams(NotificationParams):
-        """Parameters of the message. https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitationcompletenotification"""
+        """Parameters of the message."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -149,10 +149,10 @@ if TYPE_CHECKING or is_needed("ElicitCompleteNotificationParams"):
         """Identifier of the elicitation, unique within the server."""
 
 
-if TYPE_CHECKING or is_needed("ElicitCompleteNotification", "ElicitCompleteNotificationParams"):
+if TYPE_CHECKING or is_needed("ElicitCompleteNotification"):
 
     class ElicitCompleteNotification(Notification[Any, Any]):
-        """Server tells the client that the user has finished an elicitation at a URL. https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitationcompletenotification"""
+        """Server tells the client that the user has finished an elicitation at a URL."""
 
         method: Literal["notifications/elicitation/complete"] = "notifications/elicitation/complete"
         """Name of the method, which identifies the kind of message."""
@@ -168,7 +168,7 @@ if TYPE_CHECKING or is_needed("ElicitRequestedSchema"):
 if TYPE_CHECKING or is_needed("ErrorData"):
 
     class ErrorData(Model):
-        """JSON-RPC error object. https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcerrorresponse"""
+        """JSON-RPC error object."""
 
         code: int
         """Number that classifies the error."""
@@ -181,13 +181,13 @@ if TYPE_CHECKING or is_needed("ErrorData"):
 if TYPE_CHECKING or is_needed("FormElicitationCapability"):
 
     class FormElicitationCapability(Model):
-        """FormElicitationCapability https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
+        pass
 
 
 if TYPE_CHECKING or is_needed("GetTaskPayloadRequestParams"):
 
     class GetTaskPayloadRequestParams(RequestParams):
-        """Parameters of the message. https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadrequest"""
+        """Parameters of the message."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -195,10 +195,10 @@ if TYPE_CHECKING or is_needed("GetTaskPayloadRequestParams"):
         """Identifier of the task whose outcome to fetch."""
 
 
-if TYPE_CHECKING or is_needed("GetTaskPayloadRequest", "GetTaskPayloadRequestParams"):
+if TYPE_CHECKING or is_needed("GetTaskPayloadRequest"):
 
     class GetTaskPayloadRequest(Request[Any, Any]):
-        """Sender asks the other side for the result of a finished task. https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadrequest"""
+        """Sender asks the other side for the result of a finished task."""
 
         method: Literal["tasks/result"] = "tasks/result"
         """Name of the method, which identifies the kind of message."""
@@ -209,7 +209,7 @@ if TYPE_CHECKING or is_needed("GetTaskPayloadRequest", "GetTaskPayloadRequestPar
 if TYPE_CHECKING or is_needed("GetTaskRequestParams"):
 
     class GetTaskRequestParams(RequestParams):
-        """Parameters of the message. https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskrequest"""
+        """Parameters of the message."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -217,10 +217,10 @@ if TYPE_CHECKING or is_needed("GetTaskRequestParams"):
         """Identifier of the task to look up."""
 
 
-if TYPE_CHECKING or is_needed("GetTaskRequest", "GetTaskRequestParams"):
+if TYPE_CHECKING or is_needed("GetTaskRequest"):
 
     class GetTaskRequest(Request[Any, Any]):
-        """Sender asks the other side for the current state of a task. https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskrequest"""
+        """Sender asks the other side for the current state of a task."""
 
         method: Literal["tasks/get"] = "tasks/get"
         """Name of the method, which identifies the kind of message."""
@@ -231,7 +231,7 @@ if TYPE_CHECKING or is_needed("GetTaskRequest", "GetTaskRequestParams"):
 if TYPE_CHECKING or is_needed("HeaderMismatchErrorError"):
 
     class HeaderMismatchErrorError(Model):
-        """The failure, as a JSON-RPC error object. https://modelcontextprotocol.io/specification/2026-07-28/schema#headermismatcherror"""
+        """The failure, as a JSON-RPC error object."""
 
         code: Literal[-32020] = -32020
         """Code of this error, always `-32020`."""
@@ -244,7 +244,7 @@ if TYPE_CHECKING or is_needed("HeaderMismatchErrorError"):
 if TYPE_CHECKING or is_needed("Icon"):
 
     class Icon(Model):
-        """Picture that stands for an object in a user interface. https://modelcontextprotocol.io/specification/2026-07-28/schema#icon"""
+        """Picture that stands for an object in a user interface."""
 
         src: str
         """URL or `data:` URI of the picture."""
@@ -260,19 +260,19 @@ if TYPE_CHECKING or is_needed("IconTheme"):
     IconTheme = TypeAliasType("IconTheme", Literal["dark", "light"])
 
 
-if TYPE_CHECKING or is_needed("Icons", "Icon"):
+if TYPE_CHECKING or is_needed("Icons"):
 
     class Icons(Model):
-        """Base of objects that may have icons. https://modelcontextprotocol.io/specification/2026-07-28/schema#icons"""
+        """Base of objects that may have icons."""
 
         icons: list[Icon] | None = None
         """Pictures for user interfaces, in various sizes and formats."""
 
 
-if TYPE_CHECKING or is_needed("Implementation", "BaseMetadata", "Icon"):
+if TYPE_CHECKING or is_needed("Implementation", "BaseMetadata"):
 
     class Implementation(BaseMetadata):
-        """Name, version and display details of a client or server program. https://modelcontextprotocol.io/specification/2026-07-28/schema#implementation"""
+        """Name, version and display details of a client or server program."""
 
         name: str
         """Name of the program."""
@@ -295,7 +295,7 @@ if TYPE_CHECKING or is_needed("IncludeContext"):
 if TYPE_CHECKING or is_needed("InitializedNotification"):
 
     class InitializedNotification(Notification[Any, Any]):
-        """Client tells the server that it is ready for normal operation. https://modelcontextprotocol.io/specification/2025-11-25/schema#initializednotification"""
+        """Client tells the server that it is ready for normal operation."""
 
         method: Literal["notifications/initialized"] = "notifications/initialized"
         """Name of the method, which identifies the kind of message."""
@@ -306,7 +306,7 @@ if TYPE_CHECKING or is_needed("InitializedNotification"):
 if TYPE_CHECKING or is_needed("InternalError"):
 
     class InternalError(Model):
-        """Error for an unexpected failure inside the receiver. https://modelcontextprotocol.io/specification/2026-07-28/schema#internalerror"""
+        """Error for an unexpected failure inside the receiver."""
 
         message: str
         """Short description of the error."""
@@ -319,7 +319,7 @@ if TYPE_CHECKING or is_needed("InternalError"):
 if TYPE_CHECKING or is_needed("InvalidParamsError"):
 
     class InvalidParamsError(Model):
-        """Error for parameters that do not fit the method. https://modelcontextprotocol.io/specification/2026-07-28/schema#invalidparamserror"""
+        """Error for parameters that do not fit the method."""
 
         message: str
         """Short description of the error."""
@@ -332,7 +332,7 @@ if TYPE_CHECKING or is_needed("InvalidParamsError"):
 if TYPE_CHECKING or is_needed("InvalidRequestError"):
 
     class InvalidRequestError(Model):
-        """Error for a message that is JSON but not a valid JSON-RPC request. https://modelcontextprotocol.io/specification/2026-07-28/schema#invalidrequesterror"""
+        """Error for a message that is JSON but not a valid JSON-RPC request."""
 
         message: str
         """Short description of the error."""
@@ -350,7 +350,7 @@ if TYPE_CHECKING or is_needed("JSONObject"):
 if TYPE_CHECKING or is_needed("JSONRPCNotification"):
 
     class JSONRPCNotification(Notification[Any, Any]):
-        """JSON-RPC message that gets no answer. https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcnotification"""
+        """JSON-RPC message that gets no answer."""
 
         method: str
         """Name of the method, which identifies the kind of message."""
@@ -373,7 +373,7 @@ if TYPE_CHECKING or is_needed("JSONArray", "JSONValue"):
 if TYPE_CHECKING or is_needed("LegacyTitledEnumSchema"):
 
     class LegacyTitledEnumSchema(Model):
-        """Superseded form field for one choice, with display names in `enumNames`. https://modelcontextprotocol.io/specification/2026-07-28/schema#legacytitledenumschema"""
+        """Superseded form field for one choice, with display names in `enumNames`."""
 
         type: Literal["string"] = "string"
         """JSON Schema type of the field, always `string`."""
@@ -392,7 +392,7 @@ if TYPE_CHECKING or is_needed("LegacyTitledEnumSchema"):
 if TYPE_CHECKING or is_needed("ListPromptsRequest"):
 
     class ListPromptsRequest(PaginatedRequest[Any]):
-        """Client asks the server which prompts it offers. https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsrequest"""
+        """Client asks the server which prompts it offers."""
 
         method: Literal["prompts/list"] = "prompts/list"
         """Name of the method, which identifies the kind of message."""
@@ -403,7 +403,7 @@ if TYPE_CHECKING or is_needed("ListPromptsRequest"):
 if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest"):
 
     class ListResourceTemplatesRequest(PaginatedRequest[Any]):
-        """Client asks the server which resource templates it offers. https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesrequest"""
+        """Client asks the server which resource templates it offers."""
 
         method: Literal["resources/templates/list"] = "resources/templates/list"
         """Name of the method, which identifies the kind of message."""
@@ -414,7 +414,7 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest"):
 if TYPE_CHECKING or is_needed("ListResourcesRequest"):
 
     class ListResourcesRequest(PaginatedRequest[Any]):
-        """Client asks the server which resources it offers. https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesrequest"""
+        """Client asks the server which resources it offers."""
 
         method: Literal["resources/list"] = "resources/list"
         """Name of the method, which identifies the kind of message."""
@@ -425,7 +425,7 @@ if TYPE_CHECKING or is_needed("ListResourcesRequest"):
 if TYPE_CHECKING or is_needed("ListRootsRequest"):
 
     class ListRootsRequest(Request[Any, Any]):
-        """Server asks the client which directories and files it may work on. https://modelcontextprotocol.io/specification/2026-07-28/schema#listrootsrequest"""
+        """Server asks the client which directories and files it may work on."""
 
         method: Literal["roots/list"] = "roots/list"
         """Name of the method, which identifies the kind of message."""
@@ -436,7 +436,7 @@ if TYPE_CHECKING or is_needed("ListRootsRequest"):
 if TYPE_CHECKING or is_needed("ListTasksRequest"):
 
     class ListTasksRequest(PaginatedRequest[Any]):
-        """Sender asks the other side which tasks it holds. https://modelcontextprotocol.io/specification/2025-11-25/schema#listtasksrequest"""
+        """Sender asks the other side which tasks it holds."""
 
         method: Literal["tasks/list"] = "tasks/list"
         """Name of the method, which identifies the kind of message."""
@@ -447,7 +447,7 @@ if TYPE_CHECKING or is_needed("ListTasksRequest"):
 if TYPE_CHECKING or is_needed("ListToolsRequest"):
 
     class ListToolsRequest(PaginatedRequest[Any]):
-        """Client asks the server which tools it offers. https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsrequest"""
+        """Client asks the server which tools it offers."""
 
         method: Literal["tools/list"] = "tools/list"
         """Name of the method, which identifies the kind of message."""
@@ -458,7 +458,7 @@ if TYPE_CHECKING or is_needed("ListToolsRequest"):
 if TYPE_CHECKING or is_needed("LoggingCapability"):
 
     class LoggingCapability(Model):
-        """LoggingCapability https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities"""
+        pass
 
 
 if TYPE_CHECKING or is_needed("LoggingLevel"):
@@ -468,10 +468,10 @@ if TYPE_CHECKING or is_needed("LoggingLevel"):
     """Severity of a log message, on the syslog scale."""
 
 
-if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams", "LoggingLevel"):
+if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams"):
 
     class LoggingMessageNotificationParams(KeepsNull, NotificationParams):
-        """Log message with its severity and source. https://modelcontextprotocol.io/specification/2026-07-28/schema#loggingmessagenotification"""
+        """Log message with its severity and source."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -483,10 +483,10 @@ if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams", "LoggingLevel"
         """Content of the log message: text or any other JSON value."""
 
 
-if TYPE_CHECKING or is_needed("LoggingMessageNotification", "LoggingMessageNotificationParams"):
+if TYPE_CHECKING or is_needed("LoggingMessageNotification"):
 
     class LoggingMessageNotification(Notification[Any, Any]):
-        """Server sends the client a log message. https://modelcontextprotocol.io/specification/2026-07-28/schema#loggingmessagenotification"""
+        """Server sends the client a log message."""
 
         method: Literal["notifications/message"] = "notifications/message"
         """Name of the method, which identifies the kind of message."""
@@ -502,7 +502,7 @@ if TYPE_CHECKING or is_needed("MetaObject"):
 if TYPE_CHECKING or is_needed("MethodNotFoundError"):
 
     class MethodNotFoundError(Model):
-        """Error for a method that the receiver does not offer. https://modelcontextprotocol.io/specification/2026-07-28/schema#methodnotfounderror"""
+        """Error for a method that the receiver does not offer."""
 
         message: str
         """Short description of the error."""
@@ -515,16 +515,16 @@ if TYPE_CHECKING or is_needed("MethodNotFoundError"):
 if TYPE_CHECKING or is_needed("ModelHint"):
 
     class ModelHint(Model):
-        """Hint at a model that the server prefers. https://modelcontextprotocol.io/specification/2026-07-28/schema#modelhint"""
+        """Hint at a model that the server prefers."""
 
         name: str | None = None
         """Part of the name of a model or family, such as `sonnet`."""
 
 
-if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
+if TYPE_CHECKING or is_needed("ModelPreferences"):
 
     class ModelPreferences(Model):
-        """Preferences of the server for a model, for the client to consider when it picks one. https://modelcontextprotocol.io/specification/2026-07-28/schema#modelpreferences"""
+        """Preferences of the server for a model, for the client to consider when it picks one."""
 
         hints: list[ModelHint] | None = None
         """Models to prefer, the first match winning."""
@@ -539,7 +539,7 @@ if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
 if TYPE_CHECKING or is_needed("NumberSchema"):
 
     class NumberSchema(Model):
-        """Form field that takes a number or an integer. https://modelcontextprotocol.io/specification/2026-07-28/schema#numberschema"""
+        """Form field that takes a number or an integer."""
 
         type: Literal["integer", "number"]
         """JSON Schema type of the field, `number` or `integer`."""
@@ -558,7 +558,7 @@ if TYPE_CHECKING or is_needed("NumberSchema"):
 if TYPE_CHECKING or is_needed("ParseError"):
 
     class ParseError(Model):
-        """Error for a message that could not be read as JSON. https://modelcontextprotocol.io/specification/2026-07-28/schema#parseerror"""
+        """Error for a message that could not be read as JSON."""
 
         message: str
         """Short description of the error."""
@@ -571,7 +571,7 @@ if TYPE_CHECKING or is_needed("ParseError"):
 if TYPE_CHECKING or is_needed("PingRequest"):
 
     class PingRequest(Request[Any, Any]):
-        """Either side checks that the other still responds. https://modelcontextprotocol.io/specification/2025-11-25/schema#pingrequest"""
+        """Either side checks that the other still responds."""
 
         method: Literal["ping"] = "ping"
         """Name of the method, which identifies the kind of message."""
@@ -584,10 +584,10 @@ if TYPE_CHECKING or is_needed("ProgressToken"):
     """Token of the requester's choice that ties progress notifications to a request."""
 
 
-if TYPE_CHECKING or is_needed("ProgressNotificationParams", "ProgressToken"):
+if TYPE_CHECKING or is_needed("ProgressNotificationParams"):
 
     class ProgressNotificationParams(NotificationParams):
-        """Progress made so far on a request. https://modelcontextprotocol.io/specification/2026-07-28/schema#progressnotification"""
+        """Progress made so far on a request."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -601,10 +601,10 @@ if TYPE_CHECKING or is_needed("ProgressNotificationParams", "ProgressToken"):
         """Description of the progress, for people."""
 
 
-if TYPE_CHECKING or is_needed("ProgressNotification", "ProgressNotificationParams"):
+if TYPE_CHECKING or is_needed("ProgressNotification"):
 
     class ProgressNotification(Notification[Any, Any]):
-        """Receiver of a request tells its sender how far the work has come. https://modelcontextprotocol.io/specification/2026-07-28/schema#progressnotification"""
+        """Receiver of a request tells its sender how far the work has come."""
 
         method: Literal["notifications/progress"] = "notifications/progress"
         """Name of the method, which identifies the kind of message."""
@@ -615,7 +615,7 @@ if TYPE_CHECKING or is_needed("ProgressNotification", "ProgressNotificationParam
 if TYPE_CHECKING or is_needed("PromptArgument"):
 
     class PromptArgument(Model):
-        """Argument of a prompt. https://modelcontextprotocol.io/specification/2026-07-28/schema#promptargument"""
+        """Argument of a prompt."""
 
         name: str
         """Key under which `prompts/get` passes the argument."""
@@ -627,10 +627,10 @@ if TYPE_CHECKING or is_needed("PromptArgument"):
         """True if the argument is required; false when absent."""
 
 
-if TYPE_CHECKING or is_needed("Prompt", "BaseMetadata", "Icon", "MetaObject", "PromptArgument"):
+if TYPE_CHECKING or is_needed("Prompt", "BaseMetadata"):
 
     class Prompt(BaseMetadata):
-        """Ready-made messages, with blanks that arguments fill, for people to choose. https://modelcontextprotocol.io/specification/2026-07-28/schema#prompt"""
+        """Ready-made messages, with blanks that arguments fill, for people to choose."""
 
         name: str
         """Identifier by which the prompt is fetched."""
@@ -649,7 +649,7 @@ if TYPE_CHECKING or is_needed("Prompt", "BaseMetadata", "Icon", "MetaObject", "P
 if TYPE_CHECKING or is_needed("PromptListChangedNotification"):
 
     class PromptListChangedNotification(Notification[Any, Any]):
-        """Server tells the client that its list of prompts has changed. https://modelcontextprotocol.io/specification/2026-07-28/schema#promptlistchangednotification"""
+        """Server tells the client that its list of prompts has changed."""
 
         method: Literal["notifications/prompts/list_changed"] = "notifications/prompts/list_changed"
         """Name of the method, which identifies the kind of message."""
@@ -660,7 +660,7 @@ if TYPE_CHECKING or is_needed("PromptListChangedNotification"):
 if TYPE_CHECKING or is_needed("PromptReference"):
 
     class PromptReference(Model):
-        """Reference to a prompt by name, for completion. https://modelcontextprotocol.io/specification/2026-07-28/schema#promptreference"""
+        """Reference to a prompt by name, for completion."""
 
         type: Literal["ref/prompt"] = "ref/prompt"
         """Kind of reference, always `ref/prompt`."""
@@ -673,7 +673,7 @@ if TYPE_CHECKING or is_needed("PromptReference"):
 if TYPE_CHECKING or is_needed("PromptsCapability"):
 
     class PromptsCapability(Model):
-        """Present when the server offers prompts. https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities"""
+        """Present when the server offers prompts."""
 
         list_changed: bool | None = None
         """True if changes to the list are announced by notifications."""
@@ -682,7 +682,7 @@ if TYPE_CHECKING or is_needed("PromptsCapability"):
 if TYPE_CHECKING or is_needed("RelatedTaskMetadata"):
 
     class RelatedTaskMetadata(Model):
-        """Metadata that says to which task a message belongs. https://modelcontextprotocol.io/specification/2025-11-25/schema#relatedtaskmetadata"""
+        """Metadata that says to which task a message belongs."""
 
         task_id: str
         """Task to which the message belongs, by its identifier."""
@@ -693,10 +693,10 @@ if TYPE_CHECKING or is_needed("RequestId"):
     """Identifier of a JSON-RPC request."""
 
 
-if TYPE_CHECKING or is_needed("CancelledNotificationParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CancelledNotificationParams"):
 
     class CancelledNotificationParams(NotificationParams):
-        """Request to cancel, and the reason. https://modelcontextprotocol.io/specification/2026-07-28/schema#cancellednotification"""
+        """Request to cancel, and the reason."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -706,10 +706,10 @@ if TYPE_CHECKING or is_needed("CancelledNotificationParams", "RequestId"):
         """Reason for the cancellation, as text to log or show."""
 
 
-if TYPE_CHECKING or is_needed("CancelledNotification", "CancelledNotificationParams"):
+if TYPE_CHECKING or is_needed("CancelledNotification"):
 
     class CancelledNotification(Notification[Any, Any]):
-        """Sender tells the other side to stop work on a request whose result is no longer wanted. https://modelcontextprotocol.io/specification/2026-07-28/schema#cancellednotification"""
+        """Sender tells the other side to stop work on a request whose result is no longer wanted."""
 
         method: Literal["notifications/cancelled"] = "notifications/cancelled"
         """Name of the method, which identifies the kind of message."""
@@ -717,10 +717,10 @@ if TYPE_CHECKING or is_needed("CancelledNotification", "CancelledNotificationPar
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("HeaderMismatchError", "HeaderMismatchErrorError", "RequestId"):
+if TYPE_CHECKING or is_needed("HeaderMismatchError"):
 
     class HeaderMismatchError(Model):
-        """Server rejects a request whose HTTP headers are missing, malformed or contradict its body. https://modelcontextprotocol.io/specification/2026-07-28/schema#headermismatcherror"""
+        """Server rejects a request whose HTTP headers are missing, malformed or contradict its body."""
 
         jsonrpc: Literal["2.0"] = "2.0"
         """Version of JSON-RPC, always `2.0`."""
@@ -730,10 +730,10 @@ if TYPE_CHECKING or is_needed("HeaderMismatchError", "HeaderMismatchErrorError",
         """The failure, as a JSON-RPC error object."""
 
 
-if TYPE_CHECKING or is_needed("JSONRPCError", "ErrorData", "RequestId"):
+if TYPE_CHECKING or is_needed("JSONRPCError"):
 
     class JSONRPCError(Model):
-        """JSON-RPC response that reports a failure. https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcerrorresponse"""
+        """JSON-RPC response that reports a failure."""
 
         jsonrpc: Literal["2.0"] = "2.0"
         """Version of JSON-RPC, always `2.0`."""
@@ -743,10 +743,10 @@ if TYPE_CHECKING or is_needed("JSONRPCError", "ErrorData", "RequestId"):
         """The failure, as a JSON-RPC error object."""
 
 
-if TYPE_CHECKING or is_needed("JSONRPCRequest", "RequestId"):
+if TYPE_CHECKING or is_needed("JSONRPCRequest"):
 
     class JSONRPCRequest(Request[Any, Any]):
-        """JSON-RPC message that must be answered. https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcrequest"""
+        """JSON-RPC message that must be answered."""
 
         method: str
         """Name of the method, which identifies the kind of message."""
@@ -758,10 +758,10 @@ if TYPE_CHECKING or is_needed("JSONRPCRequest", "RequestId"):
         """Identifier that pairs a request with its response."""
 
 
-if TYPE_CHECKING or is_needed("JSONRPCResponse", "RequestId"):
+if TYPE_CHECKING or is_needed("JSONRPCResponse"):
 
     class JSONRPCResponse(Model):
-        """JSON-RPC answer to an earlier request. https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcresponse"""
+        """JSON-RPC answer to an earlier request."""
 
         jsonrpc: Literal["2.0"] = "2.0"
         """Version of JSON-RPC, always `2.0`."""
@@ -780,10 +780,10 @@ if TYPE_CHECKING or is_needed(
         JSONRPCMessage = union("JSONRPCMessage", __name__, JSONRPCMessage, untagged)
 
 
-if TYPE_CHECKING or is_needed("ResourceContents", "MetaObject"):
+if TYPE_CHECKING or is_needed("ResourceContents"):
 
     class ResourceContents(Model):
-        """Base of the contents of a resource. https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcecontents"""
+        """Base of the contents of a resource."""
 
         uri: Uri
         """URI of the resource."""
@@ -793,10 +793,10 @@ if TYPE_CHECKING or is_needed("ResourceContents", "MetaObject"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("BlobResourceContents", "MetaObject", "ResourceContents"):
+if TYPE_CHECKING or is_needed("BlobResourceContents", "ResourceContents"):
 
     class BlobResourceContents(ResourceContents):
-        """Contents of a binary resource, as base64. https://modelcontextprotocol.io/specification/2026-07-28/schema#blobresourcecontents"""
+        """Contents of a binary resource, as base64."""
 
         uri: Uri
         """URI of the resource."""
@@ -811,7 +811,7 @@ if TYPE_CHECKING or is_needed("BlobResourceContents", "MetaObject", "ResourceCon
 if TYPE_CHECKING or is_needed("ResourceListChangedNotification"):
 
     class ResourceListChangedNotification(Notification[Any, Any]):
-        """Server tells the client that its list of resources has changed. https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcelistchangednotification"""
+        """Server tells the client that its list of resources has changed."""
 
         method: Literal["notifications/resources/list_changed"] = "notifications/resources/list_changed"
         """Name of the method, which identifies the kind of message."""
@@ -822,7 +822,7 @@ if TYPE_CHECKING or is_needed("ResourceListChangedNotification"):
 if TYPE_CHECKING or is_needed("ResourceRequestParams"):
 
     class ResourceRequestParams(RequestParams):
-        """Base of parameters that name a resource. https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcerequestparams"""
+        """Base of parameters that name a resource."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -833,7 +833,7 @@ if TYPE_CHECKING or is_needed("ResourceRequestParams"):
 if TYPE_CHECKING or is_needed("ResourceTemplateReference"):
 
     class ResourceTemplateReference(Model):
-        """Reference to a resource template by URI, for completion. https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcetemplatereference"""
+        """Reference to a resource template by URI, for completion."""
 
         type: Literal["ref/resource"] = "ref/resource"
         """Kind of reference, always `ref/resource`."""
@@ -841,12 +841,10 @@ if TYPE_CHECKING or is_needed("ResourceTemplateReference"):
         """URI, or template of URIs, to which the argument belongs."""
 
 
-if TYPE_CHECKING or is_needed(
-    "CompleteRequestParams", "CompletionArgument", "CompletionContext", "PromptReference", "ResourceTemplateReference"
-):
+if TYPE_CHECKING or is_needed("CompleteRequestParams"):
 
     class CompleteRequestParams(RequestParams):
-        """Prompt or resource template, and the partly typed argument to complete. https://modelcontextprotocol.io/specification/2026-07-28/schema#completerequest"""
+        """Prompt or resource template, and the partly typed argument to complete."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -858,10 +856,10 @@ if TYPE_CHECKING or is_needed(
         """Known values that may narrow the suggestions."""
 
 
-if TYPE_CHECKING or is_needed("CompleteRequest", "CompleteRequestParams"):
+if TYPE_CHECKING or is_needed("CompleteRequest"):
 
     class CompleteRequest(Request[Any, Any]):
-        """Client asks the server for suggested values of a prompt argument or template variable. https://modelcontextprotocol.io/specification/2026-07-28/schema#completerequest"""
+        """Client asks the server for suggested values of a prompt argument or template variable."""
 
         method: Literal["completion/complete"] = "completion/complete"
         """Name of the method, which identifies the kind of message."""
@@ -872,7 +870,7 @@ if TYPE_CHECKING or is_needed("CompleteRequest", "CompleteRequestParams"):
 if TYPE_CHECKING or is_needed("ResourceUpdatedNotificationParams"):
 
     class ResourceUpdatedNotificationParams(NotificationParams):
-        """Resource that has changed. https://modelcontextprotocol.io/specification/2026-07-28/schema#resourceupdatednotification"""
+        """Resource that has changed."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -880,10 +878,10 @@ if TYPE_CHECKING or is_needed("ResourceUpdatedNotificationParams"):
         """URI of the changed resource, which may lie below the one subscribed to."""
 
 
-if TYPE_CHECKING or is_needed("ResourceUpdatedNotification", "ResourceUpdatedNotificationParams"):
+if TYPE_CHECKING or is_needed("ResourceUpdatedNotification"):
 
     class ResourceUpdatedNotification(Notification[Any, Any]):
-        """Server tells the client that the contents of a resource have changed. https://modelcontextprotocol.io/specification/2026-07-28/schema#resourceupdatednotification"""
+        """Server tells the client that the contents of a resource have changed."""
 
         method: Literal["notifications/resources/updated"] = "notifications/resources/updated"
         """Name of the method, which identifies the kind of message."""
@@ -894,7 +892,7 @@ if TYPE_CHECKING or is_needed("ResourceUpdatedNotification", "ResourceUpdatedNot
 if TYPE_CHECKING or is_needed("ResourcesCapability"):
 
     class ResourcesCapability(Model):
-        """Present when the server offers resources. https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities"""
+        """Present when the server offers resources."""
 
         subscribe: bool | None = None
         """True if clients may subscribe to changes of single resources."""
@@ -907,19 +905,19 @@ if TYPE_CHECKING or is_needed("ResultMetaObject"):
     """Metadata of a result."""
 
 
-if TYPE_CHECKING or is_needed("Result", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("Result"):
 
     class Result(Model):
-        """Base of all results. https://modelcontextprotocol.io/specification/2026-07-28/schema#result"""
+        """Base of all results."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("CacheableResult", "Result", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("CacheableResult", "Result"):
 
     class CacheableResult(Result):
-        """Base of results with a lifetime and a scope for caching. https://modelcontextprotocol.io/specification/2026-07-28/schema#cacheableresult"""
+        """Base of results with a lifetime and a scope for caching."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -931,10 +929,10 @@ if TYPE_CHECKING or is_needed("CacheableResult", "Result", "ResultMetaObject"):
         """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
 
 
-if TYPE_CHECKING or is_needed("CompleteResult", "Completion", "Result", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("CompleteResult", "Result"):
 
     class CompleteResult(Result):
-        """Server returns suggested values for an argument. https://modelcontextprotocol.io/specification/2026-07-28/schema#completeresult"""
+        """Server returns suggested values for an argument."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -944,10 +942,10 @@ if TYPE_CHECKING or is_needed("CompleteResult", "Completion", "Result", "ResultM
         """Suggested values, with their count."""
 
 
-if TYPE_CHECKING or is_needed("CompleteResultResponse", "CompleteResult", "RequestId"):
+if TYPE_CHECKING or is_needed("CompleteResultResponse"):
 
     class CompleteResultResponse(Model):
-        """Successful JSON-RPC response that carries a `CompleteResult`. https://modelcontextprotocol.io/specification/2026-07-28/schema#completeresultresponse"""
+        """Successful JSON-RPC response that carries a `CompleteResult`."""
 
         jsonrpc: Literal["2.0"] = "2.0"
         """Version of JSON-RPC, always `2.0`."""
@@ -960,7 +958,7 @@ if TYPE_CHECKING or is_needed("CompleteResultResponse", "CompleteResult", "Reque
 if TYPE_CHECKING or is_needed("ElicitResult", "Result"):
 
     class ElicitResult(Result):
-        """Client returns the user's decision and any form values. https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitresult"""
+        """Client returns the user's decision and any form values."""
 
         action: Literal["accept", "cancel", "decline"]
         """Action of the user: `accept`, `decline` or `cancel`."""
@@ -970,10 +968,10 @@ if TYPE_CHECKING or is_needed("ElicitResult", "Result"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("EmptyResult", "Result", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("EmptyResult", "Result"):
 
     class EmptyResult(Result):
-        """Result with nothing beyond the common fields. https://modelcontextprotocol.io/specification/2026-07-28/schema#emptyresult"""
+        """Result with nothing beyond the common fields."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -984,16 +982,16 @@ if TYPE_CHECKING or is_needed("EmptyResult", "Result", "ResultMetaObject"):
 if TYPE_CHECKING or is_needed("GetTaskPayloadResult", "Result"):
 
     class GetTaskPayloadResult(Result):
-        """Receiver returns the result of a task, as the type of the original request's result. https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadresult"""
+        """Receiver returns the result of a task, as the type of the original request's result."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("PaginatedResult", "Result", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("PaginatedResult", "Result"):
 
     class PaginatedResult(Result):
-        """Base of results that hold one page of a list. https://modelcontextprotocol.io/specification/2026-07-28/schema#paginatedresult"""
+        """Base of results that hold one page of a list."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1003,10 +1001,10 @@ if TYPE_CHECKING or is_needed("PaginatedResult", "Result", "ResultMetaObject"):
         """Position of the next page; absent on the last page."""
 
 
-if TYPE_CHECKING or is_needed("ListPromptsResult", "CacheableResult", "PaginatedResult", "Prompt", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("ListPromptsResult", "CacheableResult", "PaginatedResult"):
 
     class ListPromptsResult(PaginatedResult, CacheableResult):
-        """Server returns one page of its prompts. https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsresult"""
+        """Server returns one page of its prompts."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1022,10 +1020,10 @@ if TYPE_CHECKING or is_needed("ListPromptsResult", "CacheableResult", "Paginated
         """Prompts on this page."""
 
 
-if TYPE_CHECKING or is_needed("ListPromptsResultResponse", "ListPromptsResult", "RequestId"):
+if TYPE_CHECKING or is_needed("ListPromptsResultResponse"):
 
     class ListPromptsResultResponse(Model):
-        """Successful JSON-RPC response that carries a `ListPromptsResult`. https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsresultresponse"""
+        """Successful JSON-RPC response that carries a `ListPromptsResult`."""
 
         jsonrpc: Literal["2.0"] = "2.0"
         """Version of JSON-RPC, always `2.0`."""
@@ -1045,10 +1043,10 @@ if TYPE_CHECKING or is_needed("Role"):
     """Side of a conversation: `user` or `assistant`."""
 
 
-if TYPE_CHECKING or is_needed("Annotations", "Role"):
+if TYPE_CHECKING or is_needed("Annotations"):
 
     class Annotations(Model):
-        """Hints about an object: its audience, importance and date. https://modelcontextprotocol.io/specification/2026-07-28/schema#annotations"""
+        """Hints about an object: its audience, importance and date."""
 
         audience: list[Role] | None = None
         """Roles that the object is meant for."""
@@ -1058,10 +1056,10 @@ if TYPE_CHECKING or is_needed("Annotations", "Role"):
         """Time of the last change of the object, in ISO 8601."""
 
 
-if TYPE_CHECKING or is_needed("AudioContent", "Annotations", "MetaObject"):
+if TYPE_CHECKING or is_needed("AudioContent"):
 
     class AudioContent(Model):
-        """Sound, as base64 data with its media type. https://modelcontextprotocol.io/specification/2026-07-28/schema#audiocontent"""
+        """Sound, as base64 data with its media type."""
 
         type: Literal["audio"] = "audio"
         """Constant that identifies the kind of object."""
@@ -1075,10 +1073,10 @@ if TYPE_CHECKING or is_needed("AudioContent", "Annotations", "MetaObject"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("ImageContent", "Annotations", "MetaObject"):
+if TYPE_CHECKING or is_needed("ImageContent"):
 
     class ImageContent(Model):
-        """Picture, as base64 data with its media type. https://modelcontextprotocol.io/specification/2026-07-28/schema#imagecontent"""
+        """Picture, as base64 data with its media type."""
 
         type: Literal["image"] = "image"
         """Constant that identifies the kind of object."""
@@ -1092,10 +1090,10 @@ if TYPE_CHECKING or is_needed("ImageContent", "Annotations", "MetaObject"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("Resource", "Annotations", "BaseMetadata", "Icon", "MetaObject"):
+if TYPE_CHECKING or is_needed("Resource", "BaseMetadata"):
 
     class Resource(BaseMetadata):
-        """Data that the server offers for reading, under a URI. https://modelcontextprotocol.io/specification/2026-07-28/schema#resource"""
+        """Data that the server offers for reading, under a URI."""
 
         name: str
         """Identifier of the resource."""
@@ -1117,12 +1115,10 @@ if TYPE_CHECKING or is_needed("Resource", "Annotations", "BaseMetadata", "Icon",
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed(
-    "ListResourcesResult", "CacheableResult", "PaginatedResult", "Resource", "ResultMetaObject"
-):
+if TYPE_CHECKING or is_needed("ListResourcesResult", "CacheableResult", "PaginatedResult"):
 
     class ListResourcesResult(PaginatedResult, CacheableResult):
-        """Server returns one page of its resources. https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesresult"""
+        """Server returns one page of its resources."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1138,10 +1134,10 @@ if TYPE_CHECKING or is_needed(
         """Resources on this page."""
 
 
-if TYPE_CHECKING or is_needed("ListResourcesResultResponse", "ListResourcesResult", "RequestId"):
+if TYPE_CHECKING or is_needed("ListResourcesResultResponse"):
 
     class ListResourcesResultResponse(Model):
-        """Successful JSON-RPC response that carries a `ListResourcesResult`. https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesresultresponse"""
+        """Successful JSON-RPC response that carries a `ListResourcesResult`."""
 
         jsonrpc: Literal["2.0"] = "2.0"
         """Version of JSON-RPC, always `2.0`."""
@@ -1151,10 +1147,10 @@ if TYPE_CHECKING or is_needed("ListResourcesResultResponse", "ListResourcesResul
         """Result of the request."""
 
 
-if TYPE_CHECKING or is_needed("ResourceLink", "Annotations", "Icon", "MetaObject", "Resource"):
+if TYPE_CHECKING or is_needed("ResourceLink", "Resource"):
 
     class ResourceLink(Resource):
-        """Pointer to a resource, placed in a message or result in lieu of its contents. https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcelink"""
+        """Pointer to a resource, placed in a message or result in lieu of its contents."""
 
         type: Literal["resource_link"] = "resource_link"
         """Constant that identifies the kind of object."""
@@ -1178,10 +1174,10 @@ if TYPE_CHECKING or is_needed("ResourceLink", "Annotations", "Icon", "MetaObject
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations", "BaseMetadata", "Icon", "MetaObject"):
+if TYPE_CHECKING or is_needed("ResourceTemplate", "BaseMetadata"):
 
     class ResourceTemplate(BaseMetadata):
-        """Family of resources whose URIs follow a template. https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcetemplate"""
+        """Family of resources whose URIs follow a template."""
 
         name: str
         """Identifier of the template."""
@@ -1201,12 +1197,10 @@ if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations", "BaseMetadata",
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed(
-    "ListResourceTemplatesResult", "CacheableResult", "PaginatedResult", "ResourceTemplate", "ResultMetaObject"
-):
+if TYPE_CHECKING or is_needed("ListResourceTemplatesResult", "CacheableResult", "PaginatedResult"):
 
     class ListResourceTemplatesResult(PaginatedResult, CacheableResult):
-        """Server returns one page of its resource templates. https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesresult"""
+        """Server returns one page of its resource templates."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1222,10 +1216,10 @@ if TYPE_CHECKING or is_needed(
         """Resource templates on this page."""
 
 
-if TYPE_CHECKING or is_needed("ListResourceTemplatesResultResponse", "ListResourceTemplatesResult", "RequestId"):
+if TYPE_CHECKING or is_needed("ListResourceTemplatesResultResponse"):
 
     class ListResourceTemplatesResultResponse(Model):
-        """Successful JSON-RPC response that carries a `ListResourceTemplatesResult`. https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesresultresponse"""
+        """Successful JSON-RPC response that carries a `ListResourceTemplatesResult`."""
 
         jsonrpc: Literal["2.0"] = "2.0"
         """Version of JSON-RPC, always `2.0`."""
@@ -1235,10 +1229,10 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesResultResponse", "ListResour
         """Result of the request."""
 
 
-if TYPE_CHECKING or is_needed("Root", "MetaObject"):
+if TYPE_CHECKING or is_needed("Root"):
 
     class Root(Model):
-        """Directory or file on which the client lets the server work. https://modelcontextprotocol.io/specification/2026-07-28/schema#root"""
+        """Directory or file on which the client lets the server work."""
 
         uri: Uri
         """URI of the directory or file, beginning with `file://`."""
@@ -1248,10 +1242,10 @@ if TYPE_CHECKING or is_needed("Root", "MetaObject"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("ListRootsResult", "Result", "Root"):
+if TYPE_CHECKING or is_needed("ListRootsResult", "Result"):
 
     class ListRootsResult(Result):
-        """Client returns its roots. https://modelcontextprotocol.io/specification/2026-07-28/schema#listrootsresult"""
+        """Client returns its roots."""
 
         roots: list[Root]
         """Directories and files on which the server may work."""
@@ -1262,7 +1256,7 @@ if TYPE_CHECKING or is_needed("ListRootsResult", "Result", "Root"):
 if TYPE_CHECKING or is_needed("RootsCapability"):
 
     class RootsCapability(Model):
-        """Present when the client can list its roots. https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
+        """Present when the client can list its roots."""
 
         list_changed: bool | None = None
         """True if changes to the roots are announced by a notification."""
@@ -1271,7 +1265,7 @@ if TYPE_CHECKING or is_needed("RootsCapability"):
 if TYPE_CHECKING or is_needed("RootsListChangedNotification"):
 
     class RootsListChangedNotification(Notification[Any, Any]):
-        """Client tells the server that its roots have changed. https://modelcontextprotocol.io/specification/2025-11-25/schema#rootslistchangednotification"""
+        """Client tells the server that its roots have changed."""
 
         method: Literal["notifications/roots/list_changed"] = "notifications/roots/list_changed"
         """Name of the method, which identifies the kind of message."""
@@ -1282,19 +1276,19 @@ if TYPE_CHECKING or is_needed("RootsListChangedNotification"):
 if TYPE_CHECKING or is_needed("SamplingContextCapability"):
 
     class SamplingContextCapability(Model):
-        """SamplingContextCapability https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
+        pass
 
 
 if TYPE_CHECKING or is_needed("SamplingToolsCapability"):
 
     class SamplingToolsCapability(Model):
-        """SamplingToolsCapability https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
+        pass
 
 
-if TYPE_CHECKING or is_needed("SamplingCapability", "SamplingContextCapability", "SamplingToolsCapability"):
+if TYPE_CHECKING or is_needed("SamplingCapability"):
 
     class SamplingCapability(Model):
-        """Present when the client can generate messages. https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
+        """Present when the client can generate messages."""
 
         context: SamplingContextCapability | None = None
         """Present when the client heeds `includeContext`."""
@@ -1302,10 +1296,10 @@ if TYPE_CHECKING or is_needed("SamplingCapability", "SamplingContextCapability",
         """Present when the client lets the model use tools in sampling."""
 
 
-if TYPE_CHECKING or is_needed("SetLevelRequestParams", "LoggingLevel"):
+if TYPE_CHECKING or is_needed("SetLevelRequestParams"):
 
     class SetLevelRequestParams(RequestParams):
-        """Lowest severity to send. https://modelcontextprotocol.io/specification/2025-11-25/schema#setlevelrequest"""
+        """Lowest severity to send."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1313,10 +1307,10 @@ if TYPE_CHECKING or is_needed("SetLevelRequestParams", "LoggingLevel"):
         """Lowest severity to send."""
 
 
-if TYPE_CHECKING or is_needed("SetLevelRequest", "SetLevelRequestParams"):
+if TYPE_CHECKING or is_needed("SetLevelRequest"):
 
     class SetLevelRequest(Request[Any, Any]):
-        """Client asks the server to send only log messages of some severity or above. https://modelcontextprotocol.io/specification/2025-11-25/schema#setlevelrequest"""
+        """Client asks the server to send only log messages of some severity or above."""
 
         method: Literal["logging/setLevel"] = "logging/setLevel"
         """Name of the method, which identifies the kind of message."""
@@ -1331,7 +1325,7 @@ if TYPE_CHECKING or is_needed("StopReason"):
 if TYPE_CHECKING or is_needed("StringSchema"):
 
     class StringSchema(Model):
-        """Form field that takes text. https://modelcontextprotocol.io/specification/2026-07-28/schema#stringschema"""
+        """Form field that takes text."""
 
         type: Literal["string"] = "string"
         """JSON Schema type of the field, always `string`."""
@@ -1352,7 +1346,7 @@ if TYPE_CHECKING or is_needed("StringSchema"):
 if TYPE_CHECKING or is_needed("SubscribeRequestParams"):
 
     class SubscribeRequestParams(RequestParams):
-        """Resource to watch. https://modelcontextprotocol.io/specification/2025-11-25/schema#subscriberequest"""
+        """Resource to watch."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1360,10 +1354,10 @@ if TYPE_CHECKING or is_needed("SubscribeRequestParams"):
         """URI of the resource to watch."""
 
 
-if TYPE_CHECKING or is_needed("SubscribeRequest", "SubscribeRequestParams"):
+if TYPE_CHECKING or is_needed("SubscribeRequest"):
 
     class SubscribeRequest(Request[Any, Any]):
-        """Client asks the server to announce changes to a resource. https://modelcontextprotocol.io/specification/2025-11-25/schema#subscriberequest"""
+        """Client asks the server to announce changes to a resource."""
 
         method: Literal["resources/subscribe"] = "resources/subscribe"
         """Name of the method, which identifies the kind of message."""
@@ -1374,7 +1368,7 @@ if TYPE_CHECKING or is_needed("SubscribeRequest", "SubscribeRequestParams"):
 if TYPE_CHECKING or is_needed("SubscriptionFilter"):
 
     class SubscriptionFilter(Model):
-        """Kinds of notification that a subscription delivers. https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionfilter"""
+        """Kinds of notification that a subscription delivers."""
 
         tools_list_changed: bool | None = None
         """True to announce changes to the list of tools."""
@@ -1386,10 +1380,10 @@ if TYPE_CHECKING or is_needed("SubscriptionFilter"):
         """URIs of the resources whose changes to announce."""
 
 
-if TYPE_CHECKING or is_needed("SubscriptionsAcknowledgedNotificationParams", "SubscriptionFilter"):
+if TYPE_CHECKING or is_needed("SubscriptionsAcknowledgedNotificationParams"):
 
     class SubscriptionsAcknowledgedNotificationParams(NotificationParams):
-        """Notifications that the server will deliver on a subscription. https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionsacknowledgednotificationparams"""
+        """Notifications that the server will deliver on a subscription."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1397,10 +1391,10 @@ if TYPE_CHECKING or is_needed("SubscriptionsAcknowledgedNotificationParams", "Su
         """Kinds of notification, among those wanted, that the server will deliver."""
 
 
-if TYPE_CHECKING or is_needed("SubscriptionsAcknowledgedNotification", "SubscriptionsAcknowledgedNotificationParams"):
+if TYPE_CHECKING or is_needed("SubscriptionsAcknowledgedNotification"):
 
     class SubscriptionsAcknowledgedNotification(Notification[Any, Any]):
-        """Server confirms a subscription and says which notifications it will deliver. https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionsacknowledgednotification"""
+        """Server confirms a subscription and says which notifications it will deliver."""
 
         method: Literal["notifications/subscriptions/acknowledged"] = "notifications/subscriptions/acknowledged"
         """Name of the method, which identifies the kind of message."""
@@ -1408,10 +1402,10 @@ if TYPE_CHECKING or is_needed("SubscriptionsAcknowledgedNotification", "Subscrip
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("SubscriptionsListenRequestParams", "SubscriptionFilter"):
+if TYPE_CHECKING or is_needed("SubscriptionsListenRequestParams"):
 
     class SubscriptionsListenRequestParams(RequestParams):
-        """Notifications that the new stream delivers. https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenrequestparams"""
+        """Notifications that the new stream delivers."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1419,10 +1413,10 @@ if TYPE_CHECKING or is_needed("SubscriptionsListenRequestParams", "SubscriptionF
         """Kinds of notification that the client wants."""
 
 
-if TYPE_CHECKING or is_needed("SubscriptionsListenRequest", "SubscriptionsListenRequestParams"):
+if TYPE_CHECKING or is_needed("SubscriptionsListenRequest"):
 
     class SubscriptionsListenRequest(Request[Any, Any]):
-        """Client opens a stream on which the server delivers notifications. https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenrequest"""
+        """Client opens a stream on which the server delivers notifications."""
 
         method: Literal["subscriptions/listen"] = "subscriptions/listen"
         """Name of the method, which identifies the kind of message."""
@@ -1435,10 +1429,10 @@ if TYPE_CHECKING or is_needed("SubscriptionsListenResultMetaObject"):
     """Metadata of the result that ends a subscription."""
 
 
-if TYPE_CHECKING or is_needed("SubscriptionsListenResult", "Result", "SubscriptionsListenResultMetaObject"):
+if TYPE_CHECKING or is_needed("SubscriptionsListenResult", "Result"):
 
     class SubscriptionsListenResult(Result):
-        """Server ends a subscription in an orderly way. https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenresult"""
+        """Server ends a subscription in an orderly way."""
 
         result_type: str = "complete"
         """Kind of result, such as `complete` or `input_required`."""
@@ -1446,10 +1440,10 @@ if TYPE_CHECKING or is_needed("SubscriptionsListenResult", "Result", "Subscripti
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("SubscriptionsListenResultResponse", "RequestId", "SubscriptionsListenResult"):
+if TYPE_CHECKING or is_needed("SubscriptionsListenResultResponse"):
 
     class SubscriptionsListenResultResponse(Model):
-        """Successful JSON-RPC response that carries a `SubscriptionsListenResult`, sent when the server ends the subscription. https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenresultresponse"""
+        """Successful JSON-RPC response that carries a `SubscriptionsListenResult`, sent when the server ends the subscription."""
 
         jsonrpc: Literal["2.0"] = "2.0"
         """Version of JSON-RPC, always `2.0`."""
@@ -1466,16 +1460,16 @@ if TYPE_CHECKING or is_needed("TaskExecutionMode"):
 if TYPE_CHECKING or is_needed("TaskMetadata"):
 
     class TaskMetadata(Model):
-        """Request to run as a task, with the time to keep it. https://modelcontextprotocol.io/specification/2025-11-25/schema#taskmetadata"""
+        """Request to run as a task, with the time to keep it."""
 
         ttl: int | None = None
         """Time for which to keep the task after its creation, in milliseconds."""
 
 
-if TYPE_CHECKING or is_needed("ElicitRequestFormParams", "ElicitRequestedSchema", "TaskMetadata"):
+if TYPE_CHECKING or is_needed("ElicitRequestFormParams"):
 
     class ElicitRequestFormParams(RequestParams):
-        """Question to the user that a form shown by the client answers. https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitrequestformparams"""
+        """Question to the user that a form shown by the client answers."""
 
         mode: Literal["form"] = "form"
         """Mode of the elicitation, always `form`."""
@@ -1489,10 +1483,10 @@ if TYPE_CHECKING or is_needed("ElicitRequestFormParams", "ElicitRequestedSchema"
         """Request to run as a task."""
 
 
-if TYPE_CHECKING or is_needed("ElicitRequestURLParams", "TaskMetadata"):
+if TYPE_CHECKING or is_needed("ElicitRequestURLParams"):
 
     class ElicitRequestURLParams(RequestParams):
-        """Request that the user visit a URL, so that the input bypasses the client. https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitrequesturlparams"""
+        """Request that the user visit a URL, so that the input bypasses the client."""
 
         mode: Literal["url"] = "url"
         """Mode of the elicitation, always `url`."""
@@ -1515,10 +1509,10 @@ if TYPE_CHECKING or is_needed("ElicitRequestParams", "ElicitRequestFormParams", 
         ElicitRequestParams = union("ElicitRequestParams", __name__, ElicitRequestParams, untagged)
 
 
-if TYPE_CHECKING or is_needed("ElicitRequest", "ElicitRequestParams"):
+if TYPE_CHECKING or is_needed("ElicitRequest"):
 
     class ElicitRequest(Request[Any, Any]):
-        """Server asks the client to get input from the user. https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitrequest"""
+        """Server asks the client to get input from the user."""
 
         method: Literal["elicitation/create"] = "elicitation/create"
         """Name of the method, which identifies the kind of message."""
@@ -1526,19 +1520,19 @@ if TYPE_CHECKING or is_needed("ElicitRequest", "ElicitRequestParams"):
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("ElicitationRequiredErrorData", "ElicitRequestURLParams"):
+if TYPE_CHECKING or is_needed("ElicitationRequiredErrorData"):
 
     class ElicitationRequiredErrorData(Model):
-        """Elicitations to complete before the request is retried. https://modelcontextprotocol.io/specification/2025-11-25/schema#urlelicitationrequirederror"""
+        """Elicitations to complete before the request is retried."""
 
         elicitations: list[ElicitRequestURLParams]
         """Elicitations at URLs that the user must complete first."""
 
 
-if TYPE_CHECKING or is_needed("TaskAugmentedRequestParams", "TaskMetadata"):
+if TYPE_CHECKING or is_needed("TaskAugmentedRequestParams"):
 
     class TaskAugmentedRequestParams(RequestParams):
-        """Base of parameters of requests that may run as tasks. https://modelcontextprotocol.io/specification/2025-11-25/schema#taskaugmentedrequestparams"""
+        """Base of parameters of requests that may run as tasks."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1551,10 +1545,10 @@ if TYPE_CHECKING or is_needed("TaskStatus"):
     """State of a task, such as `working` or `completed`."""
 
 
-if TYPE_CHECKING or is_needed("Task", "TaskStatus"):
+if TYPE_CHECKING or is_needed("Task"):
 
     class Task(KeepsNull):
-        """State of a piece of work whose outcome is fetched later. https://modelcontextprotocol.io/specification/2025-11-25/schema#task"""
+        """State of a piece of work whose outcome is fetched later."""
 
         task_id: str
         """Identifier of the task."""
@@ -1572,10 +1566,10 @@ if TYPE_CHECKING or is_needed("Task", "TaskStatus"):
         """Time to wait between polls of the task, in milliseconds."""
 
 
-if TYPE_CHECKING or is_needed("CancelTaskResult", "Result", "Task", "TaskStatus"):
+if TYPE_CHECKING or is_needed("CancelTaskResult", "Result", "Task"):
 
     class CancelTaskResult(Task, Result):
-        """Receiver answers `tasks/cancel` with the task. https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskresult"""
+        """Receiver answers `tasks/cancel` with the task."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1595,10 +1589,10 @@ if TYPE_CHECKING or is_needed("CancelTaskResult", "Result", "Task", "TaskStatus"
         """Time to wait between polls of the task, in milliseconds."""
 
 
-if TYPE_CHECKING or is_needed("CreateTaskResult", "Result", "Task"):
+if TYPE_CHECKING or is_needed("CreateTaskResult", "Result"):
 
     class CreateTaskResult(Result):
-        """Receiver answers a request with a task that will produce the outcome later. https://modelcontextprotocol.io/specification/2025-11-25/schema#createtaskresult"""
+        """Receiver answers a request with a task that will produce the outcome later."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1613,10 +1607,10 @@ if TYPE_CHECKING or is_needed("ElicitRequestResult", "CreateTaskResult", "Elicit
         ElicitRequestResult = union("ElicitRequestResult", __name__, ElicitRequestResult, untagged)
 
 
-if TYPE_CHECKING or is_needed("GetTaskResult", "Result", "Task", "TaskStatus"):
+if TYPE_CHECKING or is_needed("GetTaskResult", "Result", "Task"):
 
     class GetTaskResult(Task, Result):
-        """Receiver returns the current state of a task. https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskresult"""
+        """Receiver returns the current state of a task."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1636,10 +1630,10 @@ if TYPE_CHECKING or is_needed("GetTaskResult", "Result", "Task", "TaskStatus"):
         """Time to wait between polls of the task, in milliseconds."""
 
 
-if TYPE_CHECKING or is_needed("ListTasksResult", "Result", "Task"):
+if TYPE_CHECKING or is_needed("ListTasksResult", "Result"):
 
     class ListTasksResult(Result):
-        """Receiver returns one page of its tasks. https://modelcontextprotocol.io/specification/2025-11-25/schema#listtasksresult"""
+        """Receiver returns one page of its tasks."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1649,10 +1643,10 @@ if TYPE_CHECKING or is_needed("ListTasksResult", "Result", "Task"):
         """Tasks on this page."""
 
 
-if TYPE_CHECKING or is_needed("TaskStatusNotificationParams", "Task", "TaskStatus"):
+if TYPE_CHECKING or is_needed("TaskStatusNotificationParams", "Task"):
 
     class TaskStatusNotificationParams(Task):
-        """New state of a task. https://modelcontextprotocol.io/specification/2025-11-25/schema#taskstatusnotificationparams"""
+        """New state of a task."""
 
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1672,10 +1666,10 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParams", "Task", "TaskStatu
         """Time to wait between polls of the task, in milliseconds."""
 
 
-if TYPE_CHECKING or is_needed("TaskStatusNotification", "TaskStatusNotificationParams"):
+if TYPE_CHECKING or is_needed("TaskStatusNotification"):
 
     class TaskStatusNotification(Notification[Any, Any]):
-        """Side that runs a task tells the other that its state has changed. https://modelcontextprotocol.io/specification/2025-11-25/schema#taskstatusnotification"""
+        """Side that runs a task tells the other that its state has changed."""
 
         method: Literal["notifications/tasks/status"] = "notifications/tasks/status"
         """Name of the method, which identifies the kind of message."""
@@ -1706,31 +1700,31 @@ if TYPE_CHECKING or is_needed(
 if TYPE_CHECKING or is_needed("TasksCallCapability"):
 
     class TasksCallCapability(Model):
-        """TasksCallCapability https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities"""
+        pass
 
 
 if TYPE_CHECKING or is_needed("TasksCancelCapability"):
 
     class TasksCancelCapability(Model):
-        """TasksCancelCapability https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities"""
+        pass
 
 
 if TYPE_CHECKING or is_needed("TasksCreateElicitationCapability"):
 
     class TasksCreateElicitationCapability(Model):
-        """TasksCreateElicitationCapability https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
+        pass
 
 
 if TYPE_CHECKING or is_needed("TasksCreateMessageCapability"):
 
     class TasksCreateMessageCapability(Model):
-        """TasksCreateMessageCapability https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
+        pass
 
 
-if TYPE_CHECKING or is_needed("TasksElicitationCapability", "TasksCreateElicitationCapability"):
+if TYPE_CHECKING or is_needed("TasksElicitationCapability"):
 
     class TasksElicitationCapability(Model):
-        """Present when the client can ask the user for input. https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
+        """Present when the client can ask the user for input."""
 
         create: TasksCreateElicitationCapability | None = None
         """Present when `elicitation/create` may run as a task."""
@@ -1739,22 +1733,22 @@ if TYPE_CHECKING or is_needed("TasksElicitationCapability", "TasksCreateElicitat
 if TYPE_CHECKING or is_needed("TasksListCapability"):
 
     class TasksListCapability(Model):
-        """TasksListCapability https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities"""
+        pass
 
 
-if TYPE_CHECKING or is_needed("TasksSamplingCapability", "TasksCreateMessageCapability"):
+if TYPE_CHECKING or is_needed("TasksSamplingCapability"):
 
     class TasksSamplingCapability(Model):
-        """Present when the client can generate messages. https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
+        """Present when the client can generate messages."""
 
         create_message: TasksCreateMessageCapability | None = None
         """Present when `sampling/createMessage` may run as a task."""
 
 
-if TYPE_CHECKING or is_needed("ClientTasksRequestsCapability", "TasksElicitationCapability", "TasksSamplingCapability"):
+if TYPE_CHECKING or is_needed("ClientTasksRequestsCapability"):
 
     class ClientTasksRequestsCapability(Model):
-        """Kinds of request that may run as tasks. https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
+        """Kinds of request that may run as tasks."""
 
         sampling: TasksSamplingCapability | None = None
         """Present when the client can generate messages as a task."""
@@ -1762,12 +1756,10 @@ if TYPE_CHECKING or is_needed("ClientTasksRequestsCapability", "TasksElicitation
         """Present when the client can ask the user for input as a task."""
 
 
-if TYPE_CHECKING or is_needed(
-    "ClientTasksCapability", "ClientTasksRequestsCapability", "TasksCancelCapability", "TasksListCapability"
-):
+if TYPE_CHECKING or is_needed("ClientTasksCapability"):
 
     class ClientTasksCapability(Model):
-        """Present when the client can run requests as tasks. https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
+        """Present when the client can run requests as tasks."""
 
         list_: Annotated[TasksListCapability | None, Field(alias="list")] = None
         """Present when tasks may be listed with `tasks/list`."""
@@ -1777,30 +1769,28 @@ if TYPE_CHECKING or is_needed(
         """Kinds of request that may run as tasks."""
 
 
-if TYPE_CHECKING or is_needed("TasksToolsCapability", "TasksCallCapability"):
+if TYPE_CHECKING or is_needed("TasksToolsCapability"):
 
     class TasksToolsCapability(Model):
-        """Present when the server offers tools. https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities"""
+        """Present when the server offers tools."""
 
         call: TasksCallCapability | None = None
         """Present when `tools/call` may run as a task."""
 
 
-if TYPE_CHECKING or is_needed("ServerTasksRequestsCapability", "TasksToolsCapability"):
+if TYPE_CHECKING or is_needed("ServerTasksRequestsCapability"):
 
     class ServerTasksRequestsCapability(Model):
-        """Kinds of request that may run as tasks. https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities"""
+        """Kinds of request that may run as tasks."""
 
         tools: TasksToolsCapability | None = None
         """Present when the server can run tools as tasks."""
 
 
-if TYPE_CHECKING or is_needed(
-    "ServerTasksCapability", "ServerTasksRequestsCapability", "TasksCancelCapability", "TasksListCapability"
-):
+if TYPE_CHECKING or is_needed("ServerTasksCapability"):
 
     class ServerTasksCapability(Model):
-        """Present when the server can run requests as tasks. https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities"""
+        """Present when the server can run requests as tasks."""
 
         list_: Annotated[TasksListCapability | None, Field(alias="list")] = None
         """Present when tasks may be listed with `tasks/list`."""
@@ -1810,10 +1800,10 @@ if TYPE_CHECKING or is_needed(
         """Kinds of request that may run as tasks."""
 
 
-if TYPE_CHECKING or is_needed("TextContent", "Annotations", "MetaObject"):
+if TYPE_CHECKING or is_needed("TextContent"):
 
     class TextContent(Model):
-        """Text in a message or result. https://modelcontextprotocol.io/specification/2026-07-28/schema#textcontent"""
+        """Text in a message or result."""
 
         type: Literal["text"] = "text"
         """Constant that identifies the kind of object."""
@@ -1831,10 +1821,10 @@ if TYPE_CHECKING or is_needed("SamplingContent", "AudioContent", "ImageContent",
         SamplingContent = union("SamplingContent", __name__, SamplingContent, Field(discriminator="type"))
 
 
-if TYPE_CHECKING or is_needed("TextResourceContents", "MetaObject", "ResourceContents"):
+if TYPE_CHECKING or is_needed("TextResourceContents", "ResourceContents"):
 
     class TextResourceContents(ResourceContents):
-        """Contents of a resource, as text. https://modelcontextprotocol.io/specification/2026-07-28/schema#textresourcecontents"""
+        """Contents of a resource, as text."""
 
         uri: Uri
         """URI of the resource."""
@@ -1853,10 +1843,10 @@ if TYPE_CHECKING or is_needed("EmbeddedResourceResource", "BlobResourceContents"
         EmbeddedResourceResource = union("EmbeddedResourceResource", __name__, EmbeddedResourceResource, untagged)
 
 
-if TYPE_CHECKING or is_needed("EmbeddedResource", "Annotations", "EmbeddedResourceResource", "MetaObject"):
+if TYPE_CHECKING or is_needed("EmbeddedResource"):
 
     class EmbeddedResource(Model):
-        """Resource whose contents are included in a message or result. https://modelcontextprotocol.io/specification/2026-07-28/schema#embeddedresource"""
+        """Resource whose contents are included in a message or result."""
 
         type: Literal["resource"] = "resource"
         """Constant that identifies the kind of object."""
@@ -1877,10 +1867,10 @@ if TYPE_CHECKING or is_needed(
         ContentBlock = union("ContentBlock", __name__, ContentBlock, Field(discriminator="type"))
 
 
-if TYPE_CHECKING or is_needed("CallToolResult", "ContentBlock", "Result", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("CallToolResult", "Result"):
 
     class CallToolResult(Result):
-        """Server returns the output of a tool, or its error. https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolresult"""
+        """Server returns the output of a tool, or its error."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1901,10 +1891,10 @@ if TYPE_CHECKING or is_needed("CallToolRequestResult", "CallToolResult", "Create
         CallToolRequestResult = union("CallToolRequestResult", __name__, CallToolRequestResult, untagged)
 
 
-if TYPE_CHECKING or is_needed("PromptMessage", "ContentBlock", "Role"):
+if TYPE_CHECKING or is_needed("PromptMessage"):
 
     class PromptMessage(Model):
-        """One message of a prompt. https://modelcontextprotocol.io/specification/2026-07-28/schema#promptmessage"""
+        """One message of a prompt."""
 
         role: Role
         """Role of the speaker: `user` or `assistant`."""
@@ -1912,10 +1902,10 @@ if TYPE_CHECKING or is_needed("PromptMessage", "ContentBlock", "Role"):
         """Content of the message."""
 
 
-if TYPE_CHECKING or is_needed("GetPromptResult", "PromptMessage", "Result", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("GetPromptResult", "Result"):
 
     class GetPromptResult(Result):
-        """Server returns the messages of a prompt. https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptresult"""
+        """Server returns the messages of a prompt."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1927,10 +1917,10 @@ if TYPE_CHECKING or is_needed("GetPromptResult", "PromptMessage", "Result", "Res
         """Messages of the prompt, in order."""
 
 
-if TYPE_CHECKING or is_needed("ReadResourceResult", "CacheableResult", "EmbeddedResourceResource", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("ReadResourceResult", "CacheableResult"):
 
     class ReadResourceResult(CacheableResult):
-        """Server returns the contents of a resource. https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourceresult"""
+        """Server returns the contents of a resource."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -1947,7 +1937,7 @@ if TYPE_CHECKING or is_needed("ReadResourceResult", "CacheableResult", "Embedded
 if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItemsAnyOfItem"):
 
     class TitledMultiSelectEnumSchemaItemsAnyOfItem(Model):
-        """Choices, each with its label. https://modelcontextprotocol.io/specification/2026-07-28/schema#titledmultiselectenumschema"""
+        """Choices, each with its label."""
 
         const: str
         """Value of the choice."""
@@ -1955,19 +1945,19 @@ if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItemsAnyOfItem"):
         """Label of the choice."""
 
 
-if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItems", "TitledMultiSelectEnumSchemaItemsAnyOfItem"):
+if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItems"):
 
     class TitledMultiSelectEnumSchemaItems(Model):
-        """Schema of the values to choose from. https://modelcontextprotocol.io/specification/2026-07-28/schema#titledmultiselectenumschema"""
+        """Schema of the values to choose from."""
 
         any_of: list[TitledMultiSelectEnumSchemaItemsAnyOfItem]
         """Choices, each with its label."""
 
 
-if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchema", "TitledMultiSelectEnumSchemaItems"):
+if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchema"):
 
     class TitledMultiSelectEnumSchema(Model):
-        """Form field for any number of choices, each with a label. https://modelcontextprotocol.io/specification/2026-07-28/schema#titledmultiselectenumschema"""
+        """Form field for any number of choices, each with a label."""
 
         type: Literal["array"] = "array"
         """JSON Schema type of the field, always `array`."""
@@ -1988,7 +1978,7 @@ if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchema", "TitledMultiSelectE
 if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchemaOneOfItem"):
 
     class TitledSingleSelectEnumSchemaOneOfItem(Model):
-        """Choices, each with its label. https://modelcontextprotocol.io/specification/2026-07-28/schema#titledsingleselectenumschema"""
+        """Choices, each with its label."""
 
         const: str
         """Value of the choice."""
@@ -1996,10 +1986,10 @@ if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchemaOneOfItem"):
         """Label of the choice."""
 
 
-if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchema", "TitledSingleSelectEnumSchemaOneOfItem"):
+if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchema"):
 
     class TitledSingleSelectEnumSchema(Model):
-        """Form field for one choice among labelled values. https://modelcontextprotocol.io/specification/2026-07-28/schema#titledsingleselectenumschema"""
+        """Form field for one choice among labelled values."""
 
         type: Literal["string"] = "string"
         """JSON Schema type of the field, always `string`."""
@@ -2016,7 +2006,7 @@ if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchema", "TitledSingleSelec
 if TYPE_CHECKING or is_needed("ToolAnnotations"):
 
     class ToolAnnotations(Model):
-        """Hints about how a tool behaves, not to be relied on from an untrusted server. https://modelcontextprotocol.io/specification/2026-07-28/schema#toolannotations"""
+        """Hints about how a tool behaves, not to be relied on from an untrusted server."""
 
         title: str | None = None
         """Name to show to people."""
@@ -2033,7 +2023,7 @@ if TYPE_CHECKING or is_needed("ToolAnnotations"):
 if TYPE_CHECKING or is_needed("ToolChoice"):
 
     class ToolChoice(Model):
-        """Rule for the model: it may, must or must not use tools. https://modelcontextprotocol.io/specification/2026-07-28/schema#toolchoice"""
+        """Rule for the model: it may, must or must not use tools."""
 
         mode: Literal["auto", "none", "required"] | None = None
         """Rule for the model: it decides (`auto`), must use a tool (`required`) or must not (`none`)."""
@@ -2042,7 +2032,7 @@ if TYPE_CHECKING or is_needed("ToolChoice"):
 if TYPE_CHECKING or is_needed("ToolExecution"):
 
     class ToolExecution(Model):
-        """Ways in which a tool may be run. https://modelcontextprotocol.io/specification/2025-11-25/schema#toolexecution"""
+        """Ways in which a tool may be run."""
 
         task_support: Literal["forbidden", "optional", "required"] | None = None
         """Support for calls as tasks: `forbidden`, `optional` or `required`; `forbidden` when absent."""
@@ -2056,7 +2046,7 @@ if TYPE_CHECKING or is_needed("ToolInputSchema"):
 if TYPE_CHECKING or is_needed("ToolListChangedNotification"):
 
     class ToolListChangedNotification(Notification[Any, Any]):
-        """Server tells the client that its list of tools has changed. https://modelcontextprotocol.io/specification/2026-07-28/schema#toollistchangednotification"""
+        """Server tells the client that its list of tools has changed."""
 
         method: Literal["notifications/tools/list_changed"] = "notifications/tools/list_changed"
         """Name of the method, which identifies the kind of message."""
@@ -2099,19 +2089,10 @@ if TYPE_CHECKING or is_needed("ToolOutputSchema"):
     """JSON Schema of the tool's structured output."""
 
 
-if TYPE_CHECKING or is_needed(
-    "Tool",
-    "BaseMetadata",
-    "Icon",
-    "MetaObject",
-    "ToolAnnotations",
-    "ToolExecution",
-    "ToolInputSchema",
-    "ToolOutputSchema",
-):
+if TYPE_CHECKING or is_needed("Tool", "BaseMetadata"):
 
     class Tool(BaseMetadata):
-        """A function that the server offers to the model, with the schema of its arguments. https://modelcontextprotocol.io/specification/2026-07-28/schema#tool"""
+        """A function that the server offers to the model, with the schema of its arguments."""
 
         name: str
         """Identifier by which the tool is called."""
@@ -2133,10 +2114,10 @@ if TYPE_CHECKING or is_needed(
         """Ways in which the tool may be run."""
 
 
-if TYPE_CHECKING or is_needed("ListToolsResult", "CacheableResult", "PaginatedResult", "ResultMetaObject", "Tool"):
+if TYPE_CHECKING or is_needed("ListToolsResult", "CacheableResult", "PaginatedResult"):
 
     class ListToolsResult(PaginatedResult, CacheableResult):
-        """Server returns one page of its tools. https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsresult"""
+        """Server returns one page of its tools."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -2152,10 +2133,10 @@ if TYPE_CHECKING or is_needed("ListToolsResult", "CacheableResult", "PaginatedRe
         """Tools on this page."""
 
 
-if TYPE_CHECKING or is_needed("ListToolsResultResponse", "ListToolsResult", "RequestId"):
+if TYPE_CHECKING or is_needed("ListToolsResultResponse"):
 
     class ListToolsResultResponse(Model):
-        """Successful JSON-RPC response that carries a `ListToolsResult`. https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsresultresponse"""
+        """Successful JSON-RPC response that carries a `ListToolsResult`."""
 
         jsonrpc: Literal["2.0"] = "2.0"
         """Version of JSON-RPC, always `2.0`."""
@@ -2165,10 +2146,10 @@ if TYPE_CHECKING or is_needed("ListToolsResultResponse", "ListToolsResult", "Req
         """Result of the request."""
 
 
-if TYPE_CHECKING or is_needed("ToolResultContent", "ContentBlock", "MetaObject"):
+if TYPE_CHECKING or is_needed("ToolResultContent"):
 
     class ToolResultContent(Model):
-        """Outcome of a tool call, given back to the model. https://modelcontextprotocol.io/specification/2026-07-28/schema#toolresultcontent"""
+        """Outcome of a tool call, given back to the model."""
 
         type: Literal["tool_result"] = "tool_result"
         """Constant that identifies the kind of object."""
@@ -2184,10 +2165,10 @@ if TYPE_CHECKING or is_needed("ToolResultContent", "ContentBlock", "MetaObject")
         """Additional data about the result, which the client should keep in later requests to help caching."""
 
 
-if TYPE_CHECKING or is_needed("ToolUseContent", "MetaObject"):
+if TYPE_CHECKING or is_needed("ToolUseContent"):
 
     class ToolUseContent(Model):
-        """Call of a tool that the model asks for. https://modelcontextprotocol.io/specification/2026-07-28/schema#toolusecontent"""
+        """Call of a tool that the model asks for."""
 
         type: Literal["tool_use"] = "tool_use"
         """Constant that identifies the kind of object."""
@@ -2214,21 +2195,10 @@ if TYPE_CHECKING or is_needed(
         )
 
 
-if TYPE_CHECKING or is_needed(
-    "CreateMessageResult",
-    "AudioContent",
-    "ImageContent",
-    "MetaObject",
-    "Result",
-    "Role",
-    "SamplingMessageContentBlock",
-    "TextContent",
-    "ToolResultContent",
-    "ToolUseContent",
-):
+if TYPE_CHECKING or is_needed("CreateMessageResult", "Result"):
 
     class CreateMessageResult(ContentAsList, Result):
-        """Client returns the message that the model generated. https://modelcontextprotocol.io/specification/2026-07-28/schema#createmessageresult"""
+        """Client returns the message that the model generated."""
 
         role: Role
         """Role of the speaker: `user` or `assistant`."""
@@ -2294,10 +2264,10 @@ if TYPE_CHECKING or is_needed("InputResponses", "InputResponse"):
     """Answers to an `InputRequests` map, under the same keys."""
 
 
-if TYPE_CHECKING or is_needed("CallToolRequestParams", "InputResponses", "TaskMetadata"):
+if TYPE_CHECKING or is_needed("CallToolRequestParams"):
 
     class CallToolRequestParams(RequestParams):
-        """Tool to run, with its arguments. https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolrequest"""
+        """Tool to run, with its arguments."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -2313,10 +2283,10 @@ if TYPE_CHECKING or is_needed("CallToolRequestParams", "InputResponses", "TaskMe
         """Request to run as a task."""
 
 
-if TYPE_CHECKING or is_needed("CallToolRequest", "CallToolRequestParams"):
+if TYPE_CHECKING or is_needed("CallToolRequest"):
 
     class CallToolRequest(Request[Any, Any]):
-        """Client asks the server to run a tool. https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolrequest"""
+        """Client asks the server to run a tool."""
 
         method: Literal["tools/call"] = "tools/call"
         """Name of the method, which identifies the kind of message."""
@@ -2324,10 +2294,10 @@ if TYPE_CHECKING or is_needed("CallToolRequest", "CallToolRequestParams"):
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("GetPromptRequestParams", "InputResponses"):
+if TYPE_CHECKING or is_needed("GetPromptRequestParams"):
 
     class GetPromptRequestParams(RequestParams):
-        """Prompt to fetch, with its arguments. https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptrequest"""
+        """Prompt to fetch, with its arguments."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -2341,10 +2311,10 @@ if TYPE_CHECKING or is_needed("GetPromptRequestParams", "InputResponses"):
         """Values for the arguments of the prompt, by name."""
 
 
-if TYPE_CHECKING or is_needed("GetPromptRequest", "GetPromptRequestParams"):
+if TYPE_CHECKING or is_needed("GetPromptRequest"):
 
     class GetPromptRequest(Request[Any, Any]):
-        """Client asks the server for a prompt filled in with arguments. https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptrequest"""
+        """Client asks the server for a prompt filled in with arguments."""
 
         method: Literal["prompts/get"] = "prompts/get"
         """Name of the method, which identifies the kind of message."""
@@ -2352,10 +2322,10 @@ if TYPE_CHECKING or is_needed("GetPromptRequest", "GetPromptRequestParams"):
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("InputResponseRequestParams", "InputResponses"):
+if TYPE_CHECKING or is_needed("InputResponseRequestParams"):
 
     class InputResponseRequestParams(RequestParams):
-        """Base of parameters with which a client retries a request, adding the input asked for. https://modelcontextprotocol.io/specification/2026-07-28/schema#inputresponserequestparams"""
+        """Base of parameters with which a client retries a request, adding the input asked for."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -2365,10 +2335,10 @@ if TYPE_CHECKING or is_needed("InputResponseRequestParams", "InputResponses"):
         """Opaque state from the server, which the client returns unchanged when it retries the request."""
 
 
-if TYPE_CHECKING or is_needed("ReadResourceRequestParams", "InputResponses"):
+if TYPE_CHECKING or is_needed("ReadResourceRequestParams"):
 
     class ReadResourceRequestParams(RequestParams):
-        """Resource to read. https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourcerequest"""
+        """Resource to read."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -2380,10 +2350,10 @@ if TYPE_CHECKING or is_needed("ReadResourceRequestParams", "InputResponses"):
         """Opaque state from the server, which the client returns unchanged when it retries the request."""
 
 
-if TYPE_CHECKING or is_needed("ReadResourceRequest", "ReadResourceRequestParams"):
+if TYPE_CHECKING or is_needed("ReadResourceRequest"):
 
     class ReadResourceRequest(Request[Any, Any]):
-        """Client asks the server for the contents of a resource. https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourcerequest"""
+        """Client asks the server for the contents of a resource."""
 
         method: Literal["resources/read"] = "resources/read"
         """Name of the method, which identifies the kind of message."""
@@ -2391,20 +2361,10 @@ if TYPE_CHECKING or is_needed("ReadResourceRequest", "ReadResourceRequestParams"
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed(
-    "SamplingMessage",
-    "AudioContent",
-    "ImageContent",
-    "MetaObject",
-    "Role",
-    "SamplingMessageContentBlock",
-    "TextContent",
-    "ToolResultContent",
-    "ToolUseContent",
-):
+if TYPE_CHECKING or is_needed("SamplingMessage"):
 
     class SamplingMessage(ContentAsList):
-        """One message of a conversation with a language model. https://modelcontextprotocol.io/specification/2026-07-28/schema#samplingmessage"""
+        """One message of a conversation with a language model."""
 
         role: Role
         """Role of the speaker: `user` or `assistant`."""
@@ -2421,18 +2381,10 @@ if TYPE_CHECKING or is_needed(
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed(
-    "CreateMessageRequestParams",
-    "JSONObject",
-    "ModelPreferences",
-    "SamplingMessage",
-    "TaskMetadata",
-    "Tool",
-    "ToolChoice",
-):
+if TYPE_CHECKING or is_needed("CreateMessageRequestParams"):
 
     class CreateMessageRequestParams(RequestParams):
-        """Conversation to continue, with limits and preferences for the generation. https://modelcontextprotocol.io/specification/2026-07-28/schema#createmessagerequest"""
+        """Conversation to continue, with limits and preferences for the generation."""
 
         messages: list[SamplingMessage]
         """Messages of the conversation, in order."""
@@ -2460,10 +2412,10 @@ if TYPE_CHECKING or is_needed(
         """Request to run as a task."""
 
 
-if TYPE_CHECKING or is_needed("CreateMessageRequest", "CreateMessageRequestParams"):
+if TYPE_CHECKING or is_needed("CreateMessageRequest"):
 
     class CreateMessageRequest(Request[Any, Any]):
-        """Server asks the client to generate a message with a language model. https://modelcontextprotocol.io/specification/2026-07-28/schema#createmessagerequest"""
+        """Server asks the client to generate a message with a language model."""
 
         method: Literal["sampling/createMessage"] = "sampling/createMessage"
         """Name of the method, which identifies the kind of message."""
@@ -2483,10 +2435,10 @@ if TYPE_CHECKING or is_needed("InputRequests", "InputRequest"):
     """Requests for input that the client is to answer, by identifiers of the server's choice."""
 
 
-if TYPE_CHECKING or is_needed("InputRequiredResult", "InputRequests", "Result", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("InputRequiredResult", "Result"):
 
     class InputRequiredResult(NeedsInput, Result):
-        """Server reports that it needs more input before it can complete the request. https://modelcontextprotocol.io/specification/2026-07-28/schema#inputrequiredresult"""
+        """Server reports that it needs more input before it can complete the request."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -2507,10 +2459,10 @@ if TYPE_CHECKING or is_needed("CallToolResultResponseResult", "CallToolResult", 
         )
 
 
-if TYPE_CHECKING or is_needed("CallToolResultResponse", "CallToolResultResponseResult", "RequestId"):
+if TYPE_CHECKING or is_needed("CallToolResultResponse"):
 
     class CallToolResultResponse(Model):
-        """Successful JSON-RPC response that carries a `CallToolResult` or an `InputRequiredResult`. https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolresultresponse"""
+        """Successful JSON-RPC response that carries a `CallToolResult` or an `InputRequiredResult`."""
 
         jsonrpc: Literal["2.0"] = "2.0"
         """Version of JSON-RPC, always `2.0`."""
@@ -2529,10 +2481,10 @@ if TYPE_CHECKING or is_needed("GetPromptResultResponseResult", "GetPromptResult"
         )
 
 
-if TYPE_CHECKING or is_needed("GetPromptResultResponse", "GetPromptResultResponseResult", "RequestId"):
+if TYPE_CHECKING or is_needed("GetPromptResultResponse"):
 
     class GetPromptResultResponse(Model):
-        """Successful JSON-RPC response that carries a `GetPromptResult` or an `InputRequiredResult`. https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptresultresponse"""
+        """Successful JSON-RPC response that carries a `GetPromptResult` or an `InputRequiredResult`."""
 
         jsonrpc: Literal["2.0"] = "2.0"
         """Version of JSON-RPC, always `2.0`."""
@@ -2551,10 +2503,10 @@ if TYPE_CHECKING or is_needed("ReadResourceResultResponseResult", "InputRequired
         )
 
 
-if TYPE_CHECKING or is_needed("ReadResourceResultResponse", "ReadResourceResultResponseResult", "RequestId"):
+if TYPE_CHECKING or is_needed("ReadResourceResultResponse"):
 
     class ReadResourceResultResponse(Model):
-        """Successful JSON-RPC response that carries a `ReadResourceResult` or an `InputRequiredResult`. https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourceresultresponse"""
+        """Successful JSON-RPC response that carries a `ReadResourceResult` or an `InputRequiredResult`."""
 
         jsonrpc: Literal["2.0"] = "2.0"
         """Version of JSON-RPC, always `2.0`."""
@@ -2593,25 +2545,16 @@ if TYPE_CHECKING or is_needed(
 if TYPE_CHECKING or is_needed("ToolsCapability"):
 
     class ToolsCapability(Model):
-        """Present when the server offers tools. https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities"""
+        """Present when the server offers tools."""
 
         list_changed: bool | None = None
         """True if changes to the list are announced by notifications."""
 
 
-if TYPE_CHECKING or is_needed(
-    "ServerCapabilities",
-    "CompletionsCapability",
-    "JSONObject",
-    "LoggingCapability",
-    "PromptsCapability",
-    "ResourcesCapability",
-    "ServerTasksCapability",
-    "ToolsCapability",
-):
+if TYPE_CHECKING or is_needed("ServerCapabilities"):
 
     class ServerCapabilities(Model):
-        """Optional features that the server supports. https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities"""
+        """Optional features that the server supports."""
 
         experimental: dict[str, JSONObject] | None = None
         """Features outside the protocol, by name."""
@@ -2631,10 +2574,10 @@ if TYPE_CHECKING or is_needed(
         """Present when the server can run requests as tasks."""
 
 
-if TYPE_CHECKING or is_needed("DiscoverResult", "CacheableResult", "ResultMetaObject", "ServerCapabilities"):
+if TYPE_CHECKING or is_needed("DiscoverResult", "CacheableResult"):
 
     class DiscoverResult(CacheableResult):
-        """Server returns its supported versions, its capabilities and instructions for its use. https://modelcontextprotocol.io/specification/2026-07-28/schema#discoverresult"""
+        """Server returns its supported versions, its capabilities and instructions for its use."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -2652,10 +2595,10 @@ if TYPE_CHECKING or is_needed("DiscoverResult", "CacheableResult", "ResultMetaOb
         """Advice for the model on making good use of the server."""
 
 
-if TYPE_CHECKING or is_needed("DiscoverResultResponse", "DiscoverResult", "RequestId"):
+if TYPE_CHECKING or is_needed("DiscoverResultResponse"):
 
     class DiscoverResultResponse(Model):
-        """Successful JSON-RPC response that carries a `DiscoverResult`. https://modelcontextprotocol.io/specification/2026-07-28/schema#discoverresultresponse"""
+        """Successful JSON-RPC response that carries a `DiscoverResult`."""
 
         jsonrpc: Literal["2.0"] = "2.0"
         """Version of JSON-RPC, always `2.0`."""
@@ -2665,10 +2608,10 @@ if TYPE_CHECKING or is_needed("DiscoverResultResponse", "DiscoverResult", "Reque
         """Result of the request."""
 
 
-if TYPE_CHECKING or is_needed("InitializeResult", "Implementation", "Result", "ServerCapabilities"):
+if TYPE_CHECKING or is_needed("InitializeResult", "Result"):
 
     class InitializeResult(Result):
-        """Server accepts a session, stating its protocol version and capabilities. https://modelcontextprotocol.io/specification/2025-11-25/schema#initializeresult"""
+        """Server accepts a session, stating its protocol version and capabilities."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -2726,10 +2669,10 @@ if TYPE_CHECKING or is_needed(
         ServerResult = union("ServerResult", __name__, ServerResult, untagged)
 
 
-if TYPE_CHECKING or is_needed("URLElicitationRequiredErrorError", "ElicitationRequiredErrorData"):
+if TYPE_CHECKING or is_needed("URLElicitationRequiredErrorError"):
 
     class URLElicitationRequiredErrorError(Model):
-        """The failure, as a JSON-RPC error object. https://modelcontextprotocol.io/specification/2025-11-25/schema#urlelicitationrequirederror"""
+        """The failure, as a JSON-RPC error object."""
 
         code: Literal[-32042] = -32042
         """Code of this error, always `-32042`."""
@@ -2739,10 +2682,10 @@ if TYPE_CHECKING or is_needed("URLElicitationRequiredErrorError", "ElicitationRe
         """Elicitations to complete before the request is retried."""
 
 
-if TYPE_CHECKING or is_needed("URLElicitationRequiredError", "RequestId", "URLElicitationRequiredErrorError"):
+if TYPE_CHECKING or is_needed("URLElicitationRequiredError"):
 
     class URLElicitationRequiredError(Model):
-        """Server rejects a request until the user has completed elicitations at URLs. https://modelcontextprotocol.io/specification/2025-11-25/schema#urlelicitationrequirederror"""
+        """Server rejects a request until the user has completed elicitations at URLs."""
 
         jsonrpc: Literal["2.0"] = "2.0"
         """Version of JSON-RPC, always `2.0`."""
@@ -2755,7 +2698,7 @@ if TYPE_CHECKING or is_needed("URLElicitationRequiredError", "RequestId", "URLEl
 if TYPE_CHECKING or is_needed("UnsubscribeRequestParams"):
 
     class UnsubscribeRequestParams(RequestParams):
-        """Resource to watch no longer. https://modelcontextprotocol.io/specification/2025-11-25/schema#unsubscriberequest"""
+        """Resource to watch no longer."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -2763,10 +2706,10 @@ if TYPE_CHECKING or is_needed("UnsubscribeRequestParams"):
         """URI of the resource to watch no longer."""
 
 
-if TYPE_CHECKING or is_needed("UnsubscribeRequest", "UnsubscribeRequestParams"):
+if TYPE_CHECKING or is_needed("UnsubscribeRequest"):
 
     class UnsubscribeRequest(Request[Any, Any]):
-        """Client asks the server to stop announcing changes to a resource. https://modelcontextprotocol.io/specification/2025-11-25/schema#unsubscriberequest"""
+        """Client asks the server to stop announcing changes to a resource."""
 
         method: Literal["resources/unsubscribe"] = "resources/unsubscribe"
         """Name of the method, which identifies the kind of message."""
@@ -2777,7 +2720,7 @@ if TYPE_CHECKING or is_needed("UnsubscribeRequest", "UnsubscribeRequestParams"):
 if TYPE_CHECKING or is_needed("UnsupportedProtocolVersionErrorData"):
 
     class UnsupportedProtocolVersionErrorData(Model):
-        """Version asked for, and the versions to choose from. https://modelcontextprotocol.io/specification/2026-07-28/schema#unsupportedprotocolversionerror"""
+        """Version asked for, and the versions to choose from."""
 
         supported: list[str]
         """Protocol versions with which the client may retry."""
@@ -2785,10 +2728,10 @@ if TYPE_CHECKING or is_needed("UnsupportedProtocolVersionErrorData"):
         """Protocol version for which the client asked."""
 
 
-if TYPE_CHECKING or is_needed("UnsupportedProtocolVersionErrorError", "UnsupportedProtocolVersionErrorData"):
+if TYPE_CHECKING or is_needed("UnsupportedProtocolVersionErrorError"):
 
     class UnsupportedProtocolVersionErrorError(Model):
-        """The failure, as a JSON-RPC error object. https://modelcontextprotocol.io/specification/2026-07-28/schema#unsupportedprotocolversionerror"""
+        """The failure, as a JSON-RPC error object."""
 
         code: Literal[-32022] = -32022
         """Code of this error, always `-32022`."""
@@ -2798,10 +2741,10 @@ if TYPE_CHECKING or is_needed("UnsupportedProtocolVersionErrorError", "Unsupport
         """Version asked for, and the versions to choose from."""
 
 
-if TYPE_CHECKING or is_needed("UnsupportedProtocolVersionError", "RequestId", "UnsupportedProtocolVersionErrorError"):
+if TYPE_CHECKING or is_needed("UnsupportedProtocolVersionError"):
 
     class UnsupportedProtocolVersionError(Model):
-        """Server rejects a request in a protocol version that it does not support. https://modelcontextprotocol.io/specification/2026-07-28/schema#unsupportedprotocolversionerror"""
+        """Server rejects a request in a protocol version that it does not support."""
 
         jsonrpc: Literal["2.0"] = "2.0"
         """Version of JSON-RPC, always `2.0`."""
@@ -2814,7 +2757,7 @@ if TYPE_CHECKING or is_needed("UnsupportedProtocolVersionError", "RequestId", "U
 if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchemaItems"):
 
     class UntitledMultiSelectEnumSchemaItems(Model):
-        """Schema of the values to choose from. https://modelcontextprotocol.io/specification/2026-07-28/schema#untitledmultiselectenumschema"""
+        """Schema of the values to choose from."""
 
         type: Literal["string"] = "string"
         """JSON Schema type of a choice, always `string`."""
@@ -2822,10 +2765,10 @@ if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchemaItems"):
         """Allowed values."""
 
 
-if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchema", "UntitledMultiSelectEnumSchemaItems"):
+if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchema"):
 
     class UntitledMultiSelectEnumSchema(Model):
-        """Form field for any number of choices, shown as their plain values. https://modelcontextprotocol.io/specification/2026-07-28/schema#untitledmultiselectenumschema"""
+        """Form field for any number of choices, shown as their plain values."""
 
         type: Literal["array"] = "array"
         """JSON Schema type of the field, always `array`."""
@@ -2853,7 +2796,7 @@ if TYPE_CHECKING or is_needed("MultiSelectEnumSchema", "TitledMultiSelectEnumSch
 if TYPE_CHECKING or is_needed("UntitledSingleSelectEnumSchema"):
 
     class UntitledSingleSelectEnumSchema(Model):
-        """Form field for one choice, shown as its plain value. https://modelcontextprotocol.io/specification/2026-07-28/schema#untitledsingleselectenumschema"""
+        """Form field for one choice, shown as its plain value."""
 
         type: Literal["string"] = "string"
         """JSON Schema type of the field, always `string`."""
@@ -2908,13 +2851,13 @@ if TYPE_CHECKING or is_needed(
 if TYPE_CHECKING or is_needed("UrlElicitationCapability"):
 
     class UrlElicitationCapability(Model):
-        """UrlElicitationCapability https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
+        pass
 
 
-if TYPE_CHECKING or is_needed("ElicitationCapability", "FormElicitationCapability", "UrlElicitationCapability"):
+if TYPE_CHECKING or is_needed("ElicitationCapability"):
 
     class ElicitationCapability(Model):
-        """Present when the client can ask the user for input. https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
+        """Present when the client can ask the user for input."""
 
         form: FormElicitationCapability | None = None
         """Present when the client can show forms to the user."""
@@ -2922,17 +2865,10 @@ if TYPE_CHECKING or is_needed("ElicitationCapability", "FormElicitationCapabilit
         """Present when the client can send the user to a URL."""
 
 
-if TYPE_CHECKING or is_needed(
-    "ClientCapabilities",
-    "ClientTasksCapability",
-    "ElicitationCapability",
-    "JSONObject",
-    "RootsCapability",
-    "SamplingCapability",
-):
+if TYPE_CHECKING or is_needed("ClientCapabilities"):
 
     class ClientCapabilities(Model):
-        """Optional features that the client supports. https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
+        """Optional features that the client supports."""
 
         experimental: dict[str, JSONObject] | None = None
         """Features outside the protocol, by name."""
@@ -2948,10 +2884,10 @@ if TYPE_CHECKING or is_needed(
         """Present when the client can run requests as tasks."""
 
 
-if TYPE_CHECKING or is_needed("InitializeRequestParams", "ClientCapabilities", "Implementation"):
+if TYPE_CHECKING or is_needed("InitializeRequestParams"):
 
     class InitializeRequestParams(RequestParams):
-        """Protocol version, capabilities and identity of the client. https://modelcontextprotocol.io/specification/2025-11-25/schema#initializerequest"""
+        """Protocol version, capabilities and identity of the client."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""
@@ -2963,10 +2899,10 @@ if TYPE_CHECKING or is_needed("InitializeRequestParams", "ClientCapabilities", "
         """Name and version of the client."""
 
 
-if TYPE_CHECKING or is_needed("InitializeRequest", "InitializeRequestParams"):
+if TYPE_CHECKING or is_needed("InitializeRequest"):
 
     class InitializeRequest(Request[Any, Any]):
-        """Client opens a session, stating its protocol version and capabilities. https://modelcontextprotocol.io/specification/2025-11-25/schema#initializerequest"""
+        """Client opens a session, stating its protocol version and capabilities."""
 
         method: Literal["initialize"] = "initialize"
         """Name of the method, which identifies the kind of message."""
@@ -3022,19 +2958,19 @@ if TYPE_CHECKING or is_needed(
         ClientRequest = union("ClientRequest", __name__, ClientRequest, Field(discriminator="method"))
 
 
-if TYPE_CHECKING or is_needed("MissingRequiredClientCapabilityErrorData", "ClientCapabilities"):
+if TYPE_CHECKING or is_needed("MissingRequiredClientCapabilityErrorData"):
 
     class MissingRequiredClientCapabilityErrorData(Model):
-        """Capabilities that the client would have to declare. https://modelcontextprotocol.io/specification/2026-07-28/schema#missingrequiredclientcapabilityerror"""
+        """Capabilities that the client would have to declare."""
 
         required_capabilities: ClientCapabilities
         """Capabilities that the request needs and the client did not declare."""
 
 
-if TYPE_CHECKING or is_needed("MissingRequiredClientCapabilityErrorError", "MissingRequiredClientCapabilityErrorData"):
+if TYPE_CHECKING or is_needed("MissingRequiredClientCapabilityErrorError"):
 
     class MissingRequiredClientCapabilityErrorError(Model):
-        """The failure, as a JSON-RPC error object. https://modelcontextprotocol.io/specification/2026-07-28/schema#missingrequiredclientcapabilityerror"""
+        """The failure, as a JSON-RPC error object."""
 
         code: Literal[-32021] = -32021
         """Code of this error, always `-32021`."""
@@ -3044,12 +2980,10 @@ if TYPE_CHECKING or is_needed("MissingRequiredClientCapabilityErrorError", "Miss
         """Capabilities that the client would have to declare."""
 
 
-if TYPE_CHECKING or is_needed(
-    "MissingRequiredClientCapabilityError", "MissingRequiredClientCapabilityErrorError", "RequestId"
-):
+if TYPE_CHECKING or is_needed("MissingRequiredClientCapabilityError"):
 
     class MissingRequiredClientCapabilityError(Model):
-        """Server rejects a request that needs a capability which the client has not declared. https://modelcontextprotocol.io/specification/2026-07-28/schema#missingrequiredclientcapabilityerror"""
+        """Server rejects a request that needs a capability which the client has not declared."""
 
         jsonrpc: Literal["2.0"] = "2.0"
         """Version of JSON-RPC, always `2.0`."""

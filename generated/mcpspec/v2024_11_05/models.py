@@ -52,7 +52,7 @@ if TYPE_CHECKING or is_needed("ClientCapabilitiesRoots"):
         """True if changes to the roots are announced by a notification."""
 
 
-if TYPE_CHECKING or is_needed("ClientCapabilities", "ClientCapabilitiesRoots"):
+if TYPE_CHECKING or is_needed("ClientCapabilities"):
 
     class ClientCapabilities(Model):
         """Optional features that the client supports. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -89,7 +89,7 @@ if TYPE_CHECKING or is_needed("CompleteResultCompletion"):
         """True if there are more matches than those returned."""
 
 
-if TYPE_CHECKING or is_needed("CompleteResult", "CompleteResultCompletion"):
+if TYPE_CHECKING or is_needed("CompleteResult"):
 
     class CompleteResult(Model):
         """Server returns suggested values for an argument. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -125,7 +125,7 @@ if TYPE_CHECKING or is_needed("InitializedNotificationParams"):
         """Additional data about the message or object."""
 
 
-if TYPE_CHECKING or is_needed("InitializedNotification", "InitializedNotificationParams"):
+if TYPE_CHECKING or is_needed("InitializedNotification"):
 
     class InitializedNotification(Model):
         """Client tells the server that it is ready for normal operation. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -160,7 +160,7 @@ if TYPE_CHECKING or is_needed("JSONRPCNotificationParams"):
         """Additional data about the message or object."""
 
 
-if TYPE_CHECKING or is_needed("JSONRPCNotification", "JSONRPCNotificationParams"):
+if TYPE_CHECKING or is_needed("JSONRPCNotification"):
 
     class JSONRPCNotification(Model):
         """JSON-RPC message that gets no answer. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -180,7 +180,7 @@ if TYPE_CHECKING or is_needed("LoggingLevel"):
     """Severity of a log message, on the syslog scale."""
 
 
-if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams", "LoggingLevel"):
+if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams"):
 
     class LoggingMessageNotificationParams(Model):
         """Log message with its severity and source. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -195,7 +195,7 @@ if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams", "LoggingLevel"
         """Content of the log message: text or any other JSON value."""
 
 
-if TYPE_CHECKING or is_needed("LoggingMessageNotification", "LoggingMessageNotificationParams"):
+if TYPE_CHECKING or is_needed("LoggingMessageNotification"):
 
     class LoggingMessageNotification(Model):
         """Server sends the client a log message. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -217,7 +217,7 @@ if TYPE_CHECKING or is_needed("ModelHint"):
         """Part of the name of a model or family, such as `sonnet`."""
 
 
-if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
+if TYPE_CHECKING or is_needed("ModelPreferences"):
 
     class ModelPreferences(Model):
         """Preferences of the server for a model, for the client to consider when it picks one. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -245,7 +245,7 @@ if TYPE_CHECKING or is_needed("NotificationParams"):
         """Additional data about the message or object."""
 
 
-if TYPE_CHECKING or is_needed("Notification", "NotificationParams"):
+if TYPE_CHECKING or is_needed("Notification"):
 
     class Notification(Model):
         """Base of all notifications. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -265,7 +265,7 @@ if TYPE_CHECKING or is_needed("PaginatedRequestParams"):
         """Position in the list: the `nextCursor` of the previous page."""
 
 
-if TYPE_CHECKING or is_needed("PaginatedRequest", "PaginatedRequestParams"):
+if TYPE_CHECKING or is_needed("PaginatedRequest"):
 
     class PaginatedRequest(Model):
         """Base of requests for one page of a list. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -292,7 +292,7 @@ if TYPE_CHECKING or is_needed("ProgressToken"):
     """Token of the requester's choice that ties progress notifications to a request."""
 
 
-if TYPE_CHECKING or is_needed("ProgressNotificationParams", "ProgressToken"):
+if TYPE_CHECKING or is_needed("ProgressNotificationParams"):
 
     class ProgressNotificationParams(Model):
         """Progress made so far on a request. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -307,7 +307,7 @@ if TYPE_CHECKING or is_needed("ProgressNotificationParams", "ProgressToken"):
         """Total amount to be done, if known."""
 
 
-if TYPE_CHECKING or is_needed("ProgressNotification", "ProgressNotificationParams"):
+if TYPE_CHECKING or is_needed("ProgressNotification"):
 
     class ProgressNotification(Model):
         """Receiver of a request tells its sender how far the work has come. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -333,7 +333,7 @@ if TYPE_CHECKING or is_needed("PromptArgument"):
         """True if the argument is required; false when absent."""
 
 
-if TYPE_CHECKING or is_needed("Prompt", "PromptArgument"):
+if TYPE_CHECKING or is_needed("Prompt"):
 
     class Prompt(Model):
         """Ready-made messages, with blanks that arguments fill, for people to choose. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -346,7 +346,7 @@ if TYPE_CHECKING or is_needed("Prompt", "PromptArgument"):
         """Arguments that the prompt takes."""
 
 
-if TYPE_CHECKING or is_needed("ListPromptsResult", "Prompt"):
+if TYPE_CHECKING or is_needed("ListPromptsResult"):
 
     class ListPromptsResult(Model):
         """Server returns one page of its prompts. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -368,7 +368,7 @@ if TYPE_CHECKING or is_needed("PromptListChangedNotificationParams"):
         """Additional data about the message or object."""
 
 
-if TYPE_CHECKING or is_needed("PromptListChangedNotification", "PromptListChangedNotificationParams"):
+if TYPE_CHECKING or is_needed("PromptListChangedNotification"):
 
     class PromptListChangedNotification(Model):
         """Server tells the client that its list of prompts has changed. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -397,7 +397,7 @@ if TYPE_CHECKING or is_needed("RequestId"):
     """Identifier of a JSON-RPC request."""
 
 
-if TYPE_CHECKING or is_needed("CancelledNotificationParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CancelledNotificationParams"):
 
     class CancelledNotificationParams(Model):
         """Request to cancel, and the reason. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -410,7 +410,7 @@ if TYPE_CHECKING or is_needed("CancelledNotificationParams", "RequestId"):
         """Reason for the cancellation, as text to log or show."""
 
 
-if TYPE_CHECKING or is_needed("CancelledNotification", "CancelledNotificationParams"):
+if TYPE_CHECKING or is_needed("CancelledNotification"):
 
     class CancelledNotification(Model):
         """Sender tells the other side to stop work on a request whose result is no longer wanted. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -423,7 +423,7 @@ if TYPE_CHECKING or is_needed("CancelledNotification", "CancelledNotificationPar
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("JSONRPCError", "JSONRPCErrorError", "RequestId"):
+if TYPE_CHECKING or is_needed("JSONRPCError"):
 
     class JSONRPCError(Model):
         """JSON-RPC response that reports a failure. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -441,7 +441,7 @@ if TYPE_CHECKING or is_needed("RequestParamsMeta"):
     """Additional data about the message or object."""
 
 
-if TYPE_CHECKING or is_needed("CallToolRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("CallToolRequestParams"):
 
     class CallToolRequestParams(Model):
         """Tool to run, with its arguments. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -454,7 +454,7 @@ if TYPE_CHECKING or is_needed("CallToolRequestParams", "RequestParamsMeta"):
         """Arguments for the tool, by name."""
 
 
-if TYPE_CHECKING or is_needed("CallToolRequest", "CallToolRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CallToolRequest"):
 
     class CallToolRequest(Model):
         """Client asks the server to run a tool. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -469,7 +469,7 @@ if TYPE_CHECKING or is_needed("CallToolRequest", "CallToolRequestParams", "Reque
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("GetPromptRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("GetPromptRequestParams"):
 
     class GetPromptRequestParams(Model):
         """Prompt to fetch, with its arguments. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -482,7 +482,7 @@ if TYPE_CHECKING or is_needed("GetPromptRequestParams", "RequestParamsMeta"):
         """Values for the arguments of the prompt, by name."""
 
 
-if TYPE_CHECKING or is_needed("GetPromptRequest", "GetPromptRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("GetPromptRequest"):
 
     class GetPromptRequest(Model):
         """Client asks the server for a prompt filled in with arguments. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -497,7 +497,7 @@ if TYPE_CHECKING or is_needed("GetPromptRequest", "GetPromptRequestParams", "Req
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("InitializeRequestParams", "ClientCapabilities", "Implementation", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("InitializeRequestParams"):
 
     class InitializeRequestParams(Model):
         """Protocol version, capabilities and identity of the client. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -512,7 +512,7 @@ if TYPE_CHECKING or is_needed("InitializeRequestParams", "ClientCapabilities", "
         """Name and version of the client."""
 
 
-if TYPE_CHECKING or is_needed("InitializeRequest", "InitializeRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("InitializeRequest"):
 
     class InitializeRequest(Model):
         """Client opens a session, stating its protocol version and capabilities. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -527,7 +527,7 @@ if TYPE_CHECKING or is_needed("InitializeRequest", "InitializeRequestParams", "R
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("JSONRPCRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("JSONRPCRequestParams"):
 
     class JSONRPCRequestParams(Model):
         """Parameters of the message. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -536,7 +536,7 @@ if TYPE_CHECKING or is_needed("JSONRPCRequestParams", "RequestParamsMeta"):
         """Additional data about the message or object."""
 
 
-if TYPE_CHECKING or is_needed("JSONRPCRequest", "JSONRPCRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("JSONRPCRequest"):
 
     class JSONRPCRequest(Model):
         """JSON-RPC message that must be answered. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -551,7 +551,7 @@ if TYPE_CHECKING or is_needed("JSONRPCRequest", "JSONRPCRequestParams", "Request
         """Identifier that pairs a request with its response."""
 
 
-if TYPE_CHECKING or is_needed("ListPromptsRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ListPromptsRequestParams"):
 
     class ListPromptsRequestParams(Model):
         """Parameters of the message. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -562,7 +562,7 @@ if TYPE_CHECKING or is_needed("ListPromptsRequestParams", "RequestParamsMeta"):
         """Position in the list: the `nextCursor` of the previous page."""
 
 
-if TYPE_CHECKING or is_needed("ListPromptsRequest", "ListPromptsRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListPromptsRequest"):
 
     class ListPromptsRequest(Model):
         """Client asks the server which prompts it offers. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -577,7 +577,7 @@ if TYPE_CHECKING or is_needed("ListPromptsRequest", "ListPromptsRequestParams", 
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("ListResourceTemplatesRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ListResourceTemplatesRequestParams"):
 
     class ListResourceTemplatesRequestParams(Model):
         """Parameters of the message. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -588,7 +588,7 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesRequestParams", "RequestPara
         """Position in the list: the `nextCursor` of the previous page."""
 
 
-if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest", "ListResourceTemplatesRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest"):
 
     class ListResourceTemplatesRequest(Model):
         """Client asks the server which resource templates it offers. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -603,7 +603,7 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest", "ListResourceTempl
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("ListResourcesRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ListResourcesRequestParams"):
 
     class ListResourcesRequestParams(Model):
         """Parameters of the message. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -614,7 +614,7 @@ if TYPE_CHECKING or is_needed("ListResourcesRequestParams", "RequestParamsMeta")
         """Position in the list: the `nextCursor` of the previous page."""
 
 
-if TYPE_CHECKING or is_needed("ListResourcesRequest", "ListResourcesRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListResourcesRequest"):
 
     class ListResourcesRequest(Model):
         """Client asks the server which resources it offers. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -629,7 +629,7 @@ if TYPE_CHECKING or is_needed("ListResourcesRequest", "ListResourcesRequestParam
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("ListRootsRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ListRootsRequestParams"):
 
     class ListRootsRequestParams(Model):
         """Parameters of the message. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -638,7 +638,7 @@ if TYPE_CHECKING or is_needed("ListRootsRequestParams", "RequestParamsMeta"):
         """Additional data about the message or object."""
 
 
-if TYPE_CHECKING or is_needed("ListRootsRequest", "ListRootsRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListRootsRequest"):
 
     class ListRootsRequest(Model):
         """Server asks the client which directories and files it may work on. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -653,7 +653,7 @@ if TYPE_CHECKING or is_needed("ListRootsRequest", "ListRootsRequestParams", "Req
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("ListToolsRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ListToolsRequestParams"):
 
     class ListToolsRequestParams(Model):
         """Parameters of the message. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -664,7 +664,7 @@ if TYPE_CHECKING or is_needed("ListToolsRequestParams", "RequestParamsMeta"):
         """Position in the list: the `nextCursor` of the previous page."""
 
 
-if TYPE_CHECKING or is_needed("ListToolsRequest", "ListToolsRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListToolsRequest"):
 
     class ListToolsRequest(Model):
         """Client asks the server which tools it offers. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -679,7 +679,7 @@ if TYPE_CHECKING or is_needed("ListToolsRequest", "ListToolsRequestParams", "Req
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("PingRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("PingRequestParams"):
 
     class PingRequestParams(Model):
         """Parameters of the message. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -688,7 +688,7 @@ if TYPE_CHECKING or is_needed("PingRequestParams", "RequestParamsMeta"):
         """Additional data about the message or object."""
 
 
-if TYPE_CHECKING or is_needed("PingRequest", "PingRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("PingRequest"):
 
     class PingRequest(Model):
         """Either side checks that the other still responds. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -703,7 +703,7 @@ if TYPE_CHECKING or is_needed("PingRequest", "PingRequestParams", "RequestId"):
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("ReadResourceRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ReadResourceRequestParams"):
 
     class ReadResourceRequestParams(Model):
         """Resource to read. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -714,7 +714,7 @@ if TYPE_CHECKING or is_needed("ReadResourceRequestParams", "RequestParamsMeta"):
         """URI to read."""
 
 
-if TYPE_CHECKING or is_needed("ReadResourceRequest", "ReadResourceRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ReadResourceRequest"):
 
     class ReadResourceRequest(Model):
         """Client asks the server for the contents of a resource. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -729,7 +729,7 @@ if TYPE_CHECKING or is_needed("ReadResourceRequest", "ReadResourceRequestParams"
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("RequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("RequestParams"):
 
     class RequestParams(Model):
         """Parameters that every request may have. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -738,7 +738,7 @@ if TYPE_CHECKING or is_needed("RequestParams", "RequestParamsMeta"):
         """Additional data about the message or object."""
 
 
-if TYPE_CHECKING or is_needed("Request", "RequestParams"):
+if TYPE_CHECKING or is_needed("Request"):
 
     class Request(Model):
         """Base of all requests. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -769,7 +769,7 @@ if TYPE_CHECKING or is_needed("ResourceListChangedNotificationParams"):
         """Additional data about the message or object."""
 
 
-if TYPE_CHECKING or is_needed("ResourceListChangedNotification", "ResourceListChangedNotificationParams"):
+if TYPE_CHECKING or is_needed("ResourceListChangedNotification"):
 
     class ResourceListChangedNotification(Model):
         """Server tells the client that its list of resources has changed. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -793,13 +793,7 @@ if TYPE_CHECKING or is_needed("ResourceReference"):
         """URI, or template of URIs, to which the argument belongs."""
 
 
-if TYPE_CHECKING or is_needed(
-    "CompleteRequestParams",
-    "CompleteRequestParamsArgument",
-    "PromptReference",
-    "RequestParamsMeta",
-    "ResourceReference",
-):
+if TYPE_CHECKING or is_needed("CompleteRequestParams"):
 
     class CompleteRequestParams(Model):
         """Prompt or resource template, and the partly typed argument to complete. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -812,7 +806,7 @@ if TYPE_CHECKING or is_needed(
         """Argument to complete."""
 
 
-if TYPE_CHECKING or is_needed("CompleteRequest", "CompleteRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CompleteRequest"):
 
     class CompleteRequest(Model):
         """Client asks the server for suggested values of a prompt argument or template variable. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -838,7 +832,7 @@ if TYPE_CHECKING or is_needed("ResourceUpdatedNotificationParams"):
         """URI of the changed resource, which may lie below the one subscribed to."""
 
 
-if TYPE_CHECKING or is_needed("ResourceUpdatedNotification", "ResourceUpdatedNotificationParams"):
+if TYPE_CHECKING or is_needed("ResourceUpdatedNotification"):
 
     class ResourceUpdatedNotification(Model):
         """Server tells the client that the contents of a resource have changed. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -865,7 +859,7 @@ if TYPE_CHECKING or is_needed("EmptyResult", "Result"):
     """Result with nothing beyond the common fields."""
 
 
-if TYPE_CHECKING or is_needed("JSONRPCResponse", "RequestId", "Result"):
+if TYPE_CHECKING or is_needed("JSONRPCResponse"):
 
     class JSONRPCResponse(Model):
         """JSON-RPC response that carries the result of a request. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -892,7 +886,7 @@ if TYPE_CHECKING or is_needed("Role"):
     """Side of a conversation: `user` or `assistant`."""
 
 
-if TYPE_CHECKING or is_needed("Annotations", "Role"):
+if TYPE_CHECKING or is_needed("Annotations"):
 
     class Annotations(Model):
         """Hints about an object: its audience and importance. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -903,7 +897,7 @@ if TYPE_CHECKING or is_needed("Annotations", "Role"):
         """Importance from 0, dispensable, to 1, indispensable."""
 
 
-if TYPE_CHECKING or is_needed("Annotated", "Annotations"):
+if TYPE_CHECKING or is_needed("Annotated"):
 
     class Annotated(Model):
         """Base of objects that may carry annotations. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -912,7 +906,7 @@ if TYPE_CHECKING or is_needed("Annotated", "Annotations"):
         """Hints about the object: audience and importance."""
 
 
-if TYPE_CHECKING or is_needed("ImageContent", "Annotations"):
+if TYPE_CHECKING or is_needed("ImageContent"):
 
     class ImageContent(Model):
         """Picture, as base64 data with its media type. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -927,7 +921,7 @@ if TYPE_CHECKING or is_needed("ImageContent", "Annotations"):
         """Media type of the picture, such as `image/png`."""
 
 
-if TYPE_CHECKING or is_needed("Resource", "Annotations"):
+if TYPE_CHECKING or is_needed("Resource"):
 
     class Resource(Model):
         """Data that the server offers for reading, under a URI. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -946,7 +940,7 @@ if TYPE_CHECKING or is_needed("Resource", "Annotations"):
         """Size of the raw content, in bytes."""
 
 
-if TYPE_CHECKING or is_needed("ListResourcesResult", "Resource"):
+if TYPE_CHECKING or is_needed("ListResourcesResult"):
 
     class ListResourcesResult(Model):
         """Server returns one page of its resources. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -959,7 +953,7 @@ if TYPE_CHECKING or is_needed("ListResourcesResult", "Resource"):
         """Resources on this page."""
 
 
-if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations"):
+if TYPE_CHECKING or is_needed("ResourceTemplate"):
 
     class ResourceTemplate(Model):
         """Family of resources whose URIs follow a template. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -976,7 +970,7 @@ if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations"):
         """Media type that all matching resources share."""
 
 
-if TYPE_CHECKING or is_needed("ListResourceTemplatesResult", "ResourceTemplate"):
+if TYPE_CHECKING or is_needed("ListResourceTemplatesResult"):
 
     class ListResourceTemplatesResult(Model):
         """Server returns one page of its resource templates. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -1000,7 +994,7 @@ if TYPE_CHECKING or is_needed("Root"):
         """Name of the root, to show or to refer to it."""
 
 
-if TYPE_CHECKING or is_needed("ListRootsResult", "Root"):
+if TYPE_CHECKING or is_needed("ListRootsResult"):
 
     class ListRootsResult(Model):
         """Client returns its roots. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -1020,7 +1014,7 @@ if TYPE_CHECKING or is_needed("RootsListChangedNotificationParams"):
         """Additional data about the message or object."""
 
 
-if TYPE_CHECKING or is_needed("RootsListChangedNotification", "RootsListChangedNotificationParams"):
+if TYPE_CHECKING or is_needed("RootsListChangedNotification"):
 
     class RootsListChangedNotification(Model):
         """Client tells the server that its roots have changed. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -1077,9 +1071,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesTools"):
         """True if changes to the list are announced by notifications."""
 
 
-if TYPE_CHECKING or is_needed(
-    "ServerCapabilities", "ServerCapabilitiesPrompts", "ServerCapabilitiesResources", "ServerCapabilitiesTools"
-):
+if TYPE_CHECKING or is_needed("ServerCapabilities"):
 
     class ServerCapabilities(Model):
         """Optional features that the server supports. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -1096,7 +1088,7 @@ if TYPE_CHECKING or is_needed(
         """Present when the server offers tools."""
 
 
-if TYPE_CHECKING or is_needed("InitializeResult", "Implementation", "ServerCapabilities"):
+if TYPE_CHECKING or is_needed("InitializeResult"):
 
     class InitializeResult(Model):
         """Server accepts a session, stating its protocol version and capabilities. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -1113,7 +1105,7 @@ if TYPE_CHECKING or is_needed("InitializeResult", "Implementation", "ServerCapab
         """Advice for the model on making good use of the server."""
 
 
-if TYPE_CHECKING or is_needed("SetLevelRequestParams", "LoggingLevel", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("SetLevelRequestParams"):
 
     class SetLevelRequestParams(Model):
         """Lowest severity to send. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -1124,7 +1116,7 @@ if TYPE_CHECKING or is_needed("SetLevelRequestParams", "LoggingLevel", "RequestP
         """Lowest severity to send."""
 
 
-if TYPE_CHECKING or is_needed("SetLevelRequest", "RequestId", "SetLevelRequestParams"):
+if TYPE_CHECKING or is_needed("SetLevelRequest"):
 
     class SetLevelRequest(Model):
         """Client asks the server to send only log messages of some severity or above. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -1139,7 +1131,7 @@ if TYPE_CHECKING or is_needed("SetLevelRequest", "RequestId", "SetLevelRequestPa
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("SubscribeRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("SubscribeRequestParams"):
 
     class SubscribeRequestParams(Model):
         """Resource to watch. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -1150,7 +1142,7 @@ if TYPE_CHECKING or is_needed("SubscribeRequestParams", "RequestParamsMeta"):
         """URI of the resource to watch."""
 
 
-if TYPE_CHECKING or is_needed("SubscribeRequest", "RequestId", "SubscribeRequestParams"):
+if TYPE_CHECKING or is_needed("SubscribeRequest"):
 
     class SubscribeRequest(Model):
         """Client asks the server to announce changes to a resource. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -1165,7 +1157,7 @@ if TYPE_CHECKING or is_needed("SubscribeRequest", "RequestId", "SubscribeRequest
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("TextContent", "Annotations"):
+if TYPE_CHECKING or is_needed("TextContent"):
 
     class TextContent(Model):
         """Text in a message or result. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -1178,7 +1170,7 @@ if TYPE_CHECKING or is_needed("TextContent", "Annotations"):
         """The text itself."""
 
 
-if TYPE_CHECKING or is_needed("CreateMessageResult", "ImageContent", "Role", "TextContent"):
+if TYPE_CHECKING or is_needed("CreateMessageResult"):
 
     class CreateMessageResult(Model):
         """Client returns the message that the model generated. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -1202,7 +1194,7 @@ if TYPE_CHECKING or is_needed("ClientResult", "CreateMessageResult", "ListRootsR
         ClientResult = union("ClientResult", __name__, ClientResult, untagged)
 
 
-if TYPE_CHECKING or is_needed("SamplingMessage", "ImageContent", "Role", "TextContent"):
+if TYPE_CHECKING or is_needed("SamplingMessage"):
 
     class SamplingMessage(Model):
         """One message of a conversation with a language model. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -1213,7 +1205,7 @@ if TYPE_CHECKING or is_needed("SamplingMessage", "ImageContent", "Role", "TextCo
         """Content of the message."""
 
 
-if TYPE_CHECKING or is_needed("CreateMessageRequestParams", "ModelPreferences", "RequestParamsMeta", "SamplingMessage"):
+if TYPE_CHECKING or is_needed("CreateMessageRequestParams"):
 
     class CreateMessageRequestParams(Model):
         """Conversation to continue, with limits and preferences for the generation. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -1238,7 +1230,7 @@ if TYPE_CHECKING or is_needed("CreateMessageRequestParams", "ModelPreferences", 
         """Extra data for the model's provider, in a form of that provider's choice."""
 
 
-if TYPE_CHECKING or is_needed("CreateMessageRequest", "CreateMessageRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CreateMessageRequest"):
 
     class CreateMessageRequest(Model):
         """Server asks the client to generate a message with a language model. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -1280,7 +1272,7 @@ if TYPE_CHECKING or is_needed("EmbeddedResourceResource", "BlobResourceContents"
         EmbeddedResourceResource = union("EmbeddedResourceResource", __name__, EmbeddedResourceResource, untagged)
 
 
-if TYPE_CHECKING or is_needed("EmbeddedResource", "Annotations", "EmbeddedResourceResource"):
+if TYPE_CHECKING or is_needed("EmbeddedResource"):
 
     class EmbeddedResource(Model):
         """Resource whose contents are included in a message or result. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -1293,7 +1285,7 @@ if TYPE_CHECKING or is_needed("EmbeddedResource", "Annotations", "EmbeddedResour
         """Contents of the resource."""
 
 
-if TYPE_CHECKING or is_needed("CallToolResult", "EmbeddedResource", "ImageContent", "TextContent"):
+if TYPE_CHECKING or is_needed("CallToolResult"):
 
     class CallToolResult(Model):
         """Server returns the output of a tool, or its error. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -1306,7 +1298,7 @@ if TYPE_CHECKING or is_needed("CallToolResult", "EmbeddedResource", "ImageConten
         """True if the tool failed; false when absent."""
 
 
-if TYPE_CHECKING or is_needed("PromptMessage", "EmbeddedResource", "ImageContent", "Role", "TextContent"):
+if TYPE_CHECKING or is_needed("PromptMessage"):
 
     class PromptMessage(Model):
         """One message of a prompt. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -1317,7 +1309,7 @@ if TYPE_CHECKING or is_needed("PromptMessage", "EmbeddedResource", "ImageContent
         """Content of the message."""
 
 
-if TYPE_CHECKING or is_needed("GetPromptResult", "PromptMessage"):
+if TYPE_CHECKING or is_needed("GetPromptResult"):
 
     class GetPromptResult(Model):
         """Server returns the messages of a prompt. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -1330,7 +1322,7 @@ if TYPE_CHECKING or is_needed("GetPromptResult", "PromptMessage"):
         """Messages of the prompt, in order."""
 
 
-if TYPE_CHECKING or is_needed("ReadResourceResult", "EmbeddedResourceResource"):
+if TYPE_CHECKING or is_needed("ReadResourceResult"):
 
     class ReadResourceResult(Model):
         """Server returns the contents of a resource. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -1346,7 +1338,7 @@ if TYPE_CHECKING or is_needed("ToolInputSchema"):
     """JSON Schema of the tool's arguments."""
 
 
-if TYPE_CHECKING or is_needed("Tool", "ToolInputSchema"):
+if TYPE_CHECKING or is_needed("Tool"):
 
     class Tool(Model):
         """A function that the server offers to the model, with the schema of its arguments. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -1359,7 +1351,7 @@ if TYPE_CHECKING or is_needed("Tool", "ToolInputSchema"):
         """JSON Schema of the tool's arguments."""
 
 
-if TYPE_CHECKING or is_needed("ListToolsResult", "Tool"):
+if TYPE_CHECKING or is_needed("ListToolsResult"):
 
     class ListToolsResult(Model):
         """Server returns one page of its tools. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -1411,7 +1403,7 @@ if TYPE_CHECKING or is_needed("ToolListChangedNotificationParams"):
         """Additional data about the message or object."""
 
 
-if TYPE_CHECKING or is_needed("ToolListChangedNotification", "ToolListChangedNotificationParams"):
+if TYPE_CHECKING or is_needed("ToolListChangedNotification"):
 
     class ToolListChangedNotification(Model):
         """Server tells the client that its list of tools has changed. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -1448,7 +1440,7 @@ if TYPE_CHECKING or is_needed(
         ServerNotification = union("ServerNotification", __name__, ServerNotification, Field(discriminator="method"))
 
 
-if TYPE_CHECKING or is_needed("UnsubscribeRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("UnsubscribeRequestParams"):
 
     class UnsubscribeRequestParams(Model):
         """Resource to watch no longer. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
@@ -1459,7 +1451,7 @@ if TYPE_CHECKING or is_needed("UnsubscribeRequestParams", "RequestParamsMeta"):
         """URI of the resource to watch no longer."""
 
 
-if TYPE_CHECKING or is_needed("UnsubscribeRequest", "RequestId", "UnsubscribeRequestParams"):
+if TYPE_CHECKING or is_needed("UnsubscribeRequest"):
 
     class UnsubscribeRequest(Model):
         """Client asks the server to stop announcing changes to a resource. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""

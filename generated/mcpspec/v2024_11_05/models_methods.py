@@ -28,168 +28,144 @@ COMPLETION_COMPLETE: Final[Method[models.CompleteRequestParams, models.CompleteR
     params=models.CompleteRequestParams, params_required=True,
     result=models.CompleteResult,
 )  # fmt: skip
-"""Client asks the server for suggested values of a prompt argument or template variable."""
 INITIALIZE: Final[Method[models.InitializeRequestParams, models.InitializeResult]] = Method(
     name="initialize", sender="client", kind="request", handler="initialize",
     message=models.InitializeRequest,
     params=models.InitializeRequestParams, params_required=True,
     result=models.InitializeResult,
 )  # fmt: skip
-"""Client opens a session, stating its protocol version and capabilities."""
 LOGGING_SET_LEVEL: Final[Method[models.SetLevelRequestParams, models.EmptyResult]] = Method(
     name="logging/setLevel", sender="client", kind="request", handler="set_level",
     message=models.SetLevelRequest,
     params=models.SetLevelRequestParams, params_required=True,
     result=models.EmptyResult,
 )  # fmt: skip
-"""Client asks the server to send only log messages of some severity or above."""
 NOTIFICATIONS_CANCELLED: Final[Method[models.CancelledNotificationParams, None]] = Method(
     name="notifications/cancelled", sender="both", kind="notification", handler="cancelled",
     message=models.CancelledNotification,
     params=models.CancelledNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Sender tells the other side to stop work on a request whose result is no longer wanted."""
 NOTIFICATIONS_INITIALIZED: Final[Method[models.InitializedNotificationParams, None]] = Method(
     name="notifications/initialized", sender="client", kind="notification", handler="initialized",
     message=models.InitializedNotification,
     params=models.InitializedNotificationParams, params_required=False,
     result=NoneType,
 )  # fmt: skip
-"""Client tells the server that it is ready for normal operation."""
 NOTIFICATIONS_MESSAGE: Final[Method[models.LoggingMessageNotificationParams, None]] = Method(
     name="notifications/message", sender="server", kind="notification", handler="logging_message",
     message=models.LoggingMessageNotification,
     params=models.LoggingMessageNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Server sends the client a log message."""
 NOTIFICATIONS_PROGRESS: Final[Method[models.ProgressNotificationParams, None]] = Method(
     name="notifications/progress", sender="both", kind="notification", handler="progress",
     message=models.ProgressNotification,
     params=models.ProgressNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Receiver of a request tells its sender how far the work has come."""
 NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[models.PromptListChangedNotificationParams, None]] = Method(
     name="notifications/prompts/list_changed", sender="server", kind="notification", handler="prompt_list_changed",
     message=models.PromptListChangedNotification,
     params=models.PromptListChangedNotificationParams, params_required=False,
     result=NoneType,
 )  # fmt: skip
-"""Server tells the client that its list of prompts has changed."""
 NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[models.ResourceListChangedNotificationParams, None]] = Method(
     name="notifications/resources/list_changed", sender="server", kind="notification", handler="resource_list_changed",
     message=models.ResourceListChangedNotification,
     params=models.ResourceListChangedNotificationParams, params_required=False,
     result=NoneType,
 )  # fmt: skip
-"""Server tells the client that its list of resources has changed."""
 NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[models.ResourceUpdatedNotificationParams, None]] = Method(
     name="notifications/resources/updated", sender="server", kind="notification", handler="resource_updated",
     message=models.ResourceUpdatedNotification,
     params=models.ResourceUpdatedNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Server tells the client that the contents of a resource have changed."""
 NOTIFICATIONS_ROOTS_LIST_CHANGED: Final[Method[models.RootsListChangedNotificationParams, None]] = Method(
     name="notifications/roots/list_changed", sender="client", kind="notification", handler="roots_list_changed",
     message=models.RootsListChangedNotification,
     params=models.RootsListChangedNotificationParams, params_required=False,
     result=NoneType,
 )  # fmt: skip
-"""Client tells the server that its roots have changed."""
 NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[models.ToolListChangedNotificationParams, None]] = Method(
     name="notifications/tools/list_changed", sender="server", kind="notification", handler="tool_list_changed",
     message=models.ToolListChangedNotification,
     params=models.ToolListChangedNotificationParams, params_required=False,
     result=NoneType,
 )  # fmt: skip
-"""Server tells the client that its list of tools has changed."""
 PING: Final[Method[models.PingRequestParams, models.EmptyResult]] = Method(
     name="ping", sender="both", kind="request", handler="ping",
     message=models.PingRequest,
     params=models.PingRequestParams, params_required=False,
     result=models.EmptyResult,
 )  # fmt: skip
-"""Either side checks that the other still responds."""
 PROMPTS_GET: Final[Method[models.GetPromptRequestParams, models.GetPromptResult]] = Method(
     name="prompts/get", sender="client", kind="request", handler="get_prompt",
     message=models.GetPromptRequest,
     params=models.GetPromptRequestParams, params_required=True,
     result=models.GetPromptResult,
 )  # fmt: skip
-"""Client asks the server for a prompt filled in with arguments."""
 PROMPTS_LIST: Final[Method[models.ListPromptsRequestParams, models.ListPromptsResult]] = Method(
     name="prompts/list", sender="client", kind="request", handler="list_prompts",
     message=models.ListPromptsRequest,
     params=models.ListPromptsRequestParams, params_required=False,
     result=models.ListPromptsResult,
 )  # fmt: skip
-"""Client asks the server which prompts it offers."""
 RESOURCES_LIST: Final[Method[models.ListResourcesRequestParams, models.ListResourcesResult]] = Method(
     name="resources/list", sender="client", kind="request", handler="list_resources",
     message=models.ListResourcesRequest,
     params=models.ListResourcesRequestParams, params_required=False,
     result=models.ListResourcesResult,
 )  # fmt: skip
-"""Client asks the server which resources it offers."""
 RESOURCES_READ: Final[Method[models.ReadResourceRequestParams, models.ReadResourceResult]] = Method(
     name="resources/read", sender="client", kind="request", handler="read_resource",
     message=models.ReadResourceRequest,
     params=models.ReadResourceRequestParams, params_required=True,
     result=models.ReadResourceResult,
 )  # fmt: skip
-"""Client asks the server for the contents of a resource."""
 RESOURCES_SUBSCRIBE: Final[Method[models.SubscribeRequestParams, models.EmptyResult]] = Method(
     name="resources/subscribe", sender="client", kind="request", handler="subscribe",
     message=models.SubscribeRequest,
     params=models.SubscribeRequestParams, params_required=True,
     result=models.EmptyResult,
 )  # fmt: skip
-"""Client asks the server to announce changes to a resource."""
 RESOURCES_TEMPLATES_LIST: Final[Method[models.ListResourceTemplatesRequestParams, models.ListResourceTemplatesResult]] = Method(
     name="resources/templates/list", sender="client", kind="request", handler="list_resource_templates",
     message=models.ListResourceTemplatesRequest,
     params=models.ListResourceTemplatesRequestParams, params_required=False,
     result=models.ListResourceTemplatesResult,
 )  # fmt: skip
-"""Client asks the server which resource templates it offers."""
 RESOURCES_UNSUBSCRIBE: Final[Method[models.UnsubscribeRequestParams, models.EmptyResult]] = Method(
     name="resources/unsubscribe", sender="client", kind="request", handler="unsubscribe",
     message=models.UnsubscribeRequest,
     params=models.UnsubscribeRequestParams, params_required=True,
     result=models.EmptyResult,
 )  # fmt: skip
-"""Client asks the server to stop announcing changes to a resource."""
 ROOTS_LIST: Final[Method[models.ListRootsRequestParams, models.ListRootsResult]] = Method(
     name="roots/list", sender="server", kind="request", handler="list_roots",
     message=models.ListRootsRequest,
     params=models.ListRootsRequestParams, params_required=False,
     result=models.ListRootsResult,
 )  # fmt: skip
-"""Server asks the client which directories and files it may work on."""
 SAMPLING_CREATE_MESSAGE: Final[Method[models.CreateMessageRequestParams, models.CreateMessageResult]] = Method(
     name="sampling/createMessage", sender="server", kind="request", handler="create_message",
     message=models.CreateMessageRequest,
     params=models.CreateMessageRequestParams, params_required=True,
     result=models.CreateMessageResult,
 )  # fmt: skip
-"""Server asks the client to generate a message with a language model."""
 TOOLS_CALL: Final[Method[models.CallToolRequestParams, models.CallToolResult]] = Method(
     name="tools/call", sender="client", kind="request", handler="call_tool",
     message=models.CallToolRequest,
     params=models.CallToolRequestParams, params_required=True,
     result=models.CallToolResult,
 )  # fmt: skip
-"""Client asks the server to run a tool."""
 TOOLS_LIST: Final[Method[models.ListToolsRequestParams, models.ListToolsResult]] = Method(
     name="tools/list", sender="client", kind="request", handler="list_tools",
     message=models.ListToolsRequest,
     params=models.ListToolsRequestParams, params_required=False,
     result=models.ListToolsResult,
 )  # fmt: skip
-"""Client asks the server which tools it offers."""
 
 AnyMethod: TypeAlias = Method[Any, Any]
 

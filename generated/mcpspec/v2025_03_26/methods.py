@@ -28,168 +28,144 @@ COMPLETION_COMPLETE: Final[Method[structs.CompleteRequestParams, structs.Complet
     params=structs.CompleteRequestParams, params_required=True,
     result=structs.CompleteResult,
 )  # fmt: skip
-"""Client asks the server for suggested values of a prompt argument or template variable."""
 INITIALIZE: Final[Method[structs.InitializeRequestParams, structs.InitializeResult]] = Method(
     name="initialize", sender="client", kind="request", handler="initialize",
     message=structs.InitializeRequest,
     params=structs.InitializeRequestParams, params_required=True,
     result=structs.InitializeResult,
 )  # fmt: skip
-"""Client opens a session, stating its protocol version and capabilities."""
 LOGGING_SET_LEVEL: Final[Method[structs.SetLevelRequestParams, structs.EmptyResult]] = Method(
     name="logging/setLevel", sender="client", kind="request", handler="set_level",
     message=structs.SetLevelRequest,
     params=structs.SetLevelRequestParams, params_required=True,
     result=structs.EmptyResult,
 )  # fmt: skip
-"""Client asks the server to send only log messages of some severity or above."""
 NOTIFICATIONS_CANCELLED: Final[Method[structs.CancelledNotificationParams, None]] = Method(
     name="notifications/cancelled", sender="both", kind="notification", handler="cancelled",
     message=structs.CancelledNotification,
     params=structs.CancelledNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Sender tells the other side to stop work on a request whose result is no longer wanted."""
 NOTIFICATIONS_INITIALIZED: Final[Method[structs.InitializedNotificationParams, None]] = Method(
     name="notifications/initialized", sender="client", kind="notification", handler="initialized",
     message=structs.InitializedNotification,
     params=structs.InitializedNotificationParams, params_required=False,
     result=NoneType,
 )  # fmt: skip
-"""Client tells the server that it is ready for normal operation."""
 NOTIFICATIONS_MESSAGE: Final[Method[structs.LoggingMessageNotificationParams, None]] = Method(
     name="notifications/message", sender="server", kind="notification", handler="logging_message",
     message=structs.LoggingMessageNotification,
     params=structs.LoggingMessageNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Server sends the client a log message."""
 NOTIFICATIONS_PROGRESS: Final[Method[structs.ProgressNotificationParams, None]] = Method(
     name="notifications/progress", sender="both", kind="notification", handler="progress",
     message=structs.ProgressNotification,
     params=structs.ProgressNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Receiver of a request tells its sender how far the work has come."""
 NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[structs.PromptListChangedNotificationParams, None]] = Method(
     name="notifications/prompts/list_changed", sender="server", kind="notification", handler="prompt_list_changed",
     message=structs.PromptListChangedNotification,
     params=structs.PromptListChangedNotificationParams, params_required=False,
     result=NoneType,
 )  # fmt: skip
-"""Server tells the client that its list of prompts has changed."""
 NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[structs.ResourceListChangedNotificationParams, None]] = Method(
     name="notifications/resources/list_changed", sender="server", kind="notification", handler="resource_list_changed",
     message=structs.ResourceListChangedNotification,
     params=structs.ResourceListChangedNotificationParams, params_required=False,
     result=NoneType,
 )  # fmt: skip
-"""Server tells the client that its list of resources has changed."""
 NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[structs.ResourceUpdatedNotificationParams, None]] = Method(
     name="notifications/resources/updated", sender="server", kind="notification", handler="resource_updated",
     message=structs.ResourceUpdatedNotification,
     params=structs.ResourceUpdatedNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Server tells the client that the contents of a resource have changed."""
 NOTIFICATIONS_ROOTS_LIST_CHANGED: Final[Method[structs.RootsListChangedNotificationParams, None]] = Method(
     name="notifications/roots/list_changed", sender="client", kind="notification", handler="roots_list_changed",
     message=structs.RootsListChangedNotification,
     params=structs.RootsListChangedNotificationParams, params_required=False,
     result=NoneType,
 )  # fmt: skip
-"""Client tells the server that its roots have changed."""
 NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[structs.ToolListChangedNotificationParams, None]] = Method(
     name="notifications/tools/list_changed", sender="server", kind="notification", handler="tool_list_changed",
     message=structs.ToolListChangedNotification,
     params=structs.ToolListChangedNotificationParams, params_required=False,
     result=NoneType,
 )  # fmt: skip
-"""Server tells the client that its list of tools has changed."""
 PING: Final[Method[structs.PingRequestParams, structs.EmptyResult]] = Method(
     name="ping", sender="both", kind="request", handler="ping",
     message=structs.PingRequest,
     params=structs.PingRequestParams, params_required=False,
     result=structs.EmptyResult,
 )  # fmt: skip
-"""Either side checks that the other still responds."""
 PROMPTS_GET: Final[Method[structs.GetPromptRequestParams, structs.GetPromptResult]] = Method(
     name="prompts/get", sender="client", kind="request", handler="get_prompt",
     message=structs.GetPromptRequest,
     params=structs.GetPromptRequestParams, params_required=True,
     result=structs.GetPromptResult,
 )  # fmt: skip
-"""Client asks the server for a prompt filled in with arguments."""
 PROMPTS_LIST: Final[Method[structs.ListPromptsRequestParams, structs.ListPromptsResult]] = Method(
     name="prompts/list", sender="client", kind="request", handler="list_prompts",
     message=structs.ListPromptsRequest,
     params=structs.ListPromptsRequestParams, params_required=False,
     result=structs.ListPromptsResult,
 )  # fmt: skip
-"""Client asks the server which prompts it offers."""
 RESOURCES_LIST: Final[Method[structs.ListResourcesRequestParams, structs.ListResourcesResult]] = Method(
     name="resources/list", sender="client", kind="request", handler="list_resources",
     message=structs.ListResourcesRequest,
     params=structs.ListResourcesRequestParams, params_required=False,
     result=structs.ListResourcesResult,
 )  # fmt: skip
-"""Client asks the server which resources it offers."""
 RESOURCES_READ: Final[Method[structs.ReadResourceRequestParams, structs.ReadResourceResult]] = Method(
     name="resources/read", sender="client", kind="request", handler="read_resource",
     message=structs.ReadResourceRequest,
     params=structs.ReadResourceRequestParams, params_required=True,
     result=structs.ReadResourceResult,
 )  # fmt: skip
-"""Client asks the server for the contents of a resource."""
 RESOURCES_SUBSCRIBE: Final[Method[structs.SubscribeRequestParams, structs.EmptyResult]] = Method(
     name="resources/subscribe", sender="client", kind="request", handler="subscribe",
     message=structs.SubscribeRequest,
     params=structs.SubscribeRequestParams, params_required=True,
     result=structs.EmptyResult,
 )  # fmt: skip
-"""Client asks the server to announce changes to a resource."""
 RESOURCES_TEMPLATES_LIST: Final[Method[structs.ListResourceTemplatesRequestParams, structs.ListResourceTemplatesResult]] = Method(
     name="resources/templates/list", sender="client", kind="request", handler="list_resource_templates",
     message=structs.ListResourceTemplatesRequest,
     params=structs.ListResourceTemplatesRequestParams, params_required=False,
     result=structs.ListResourceTemplatesResult,
 )  # fmt: skip
-"""Client asks the server which resource templates it offers."""
 RESOURCES_UNSUBSCRIBE: Final[Method[structs.UnsubscribeRequestParams, structs.EmptyResult]] = Method(
     name="resources/unsubscribe", sender="client", kind="request", handler="unsubscribe",
     message=structs.UnsubscribeRequest,
     params=structs.UnsubscribeRequestParams, params_required=True,
     result=structs.EmptyResult,
 )  # fmt: skip
-"""Client asks the server to stop announcing changes to a resource."""
 ROOTS_LIST: Final[Method[structs.ListRootsRequestParams, structs.ListRootsResult]] = Method(
     name="roots/list", sender="server", kind="request", handler="list_roots",
     message=structs.ListRootsRequest,
     params=structs.ListRootsRequestParams, params_required=False,
     result=structs.ListRootsResult,
 )  # fmt: skip
-"""Server asks the client which directories and files it may work on."""
 SAMPLING_CREATE_MESSAGE: Final[Method[structs.CreateMessageRequestParams, structs.CreateMessageResult]] = Method(
     name="sampling/createMessage", sender="server", kind="request", handler="create_message",
     message=structs.CreateMessageRequest,
     params=structs.CreateMessageRequestParams, params_required=True,
     result=structs.CreateMessageResult,
 )  # fmt: skip
-"""Server asks the client to generate a message with a language model."""
 TOOLS_CALL: Final[Method[structs.CallToolRequestParams, structs.CallToolResult]] = Method(
     name="tools/call", sender="client", kind="request", handler="call_tool",
     message=structs.CallToolRequest,
     params=structs.CallToolRequestParams, params_required=True,
     result=structs.CallToolResult,
 )  # fmt: skip
-"""Client asks the server to run a tool."""
 TOOLS_LIST: Final[Method[structs.ListToolsRequestParams, structs.ListToolsResult]] = Method(
     name="tools/list", sender="client", kind="request", handler="list_tools",
     message=structs.ListToolsRequest,
     params=structs.ListToolsRequestParams, params_required=False,
     result=structs.ListToolsResult,
 )  # fmt: skip
-"""Client asks the server which tools it offers."""
 
 AnyMethod: TypeAlias = Method[Any, Any]
 

@@ -79,7 +79,7 @@ if TYPE_CHECKING or is_needed("ClientCapabilitiesRoots"):
         """True if changes to the roots are announced by a notification."""
 
 
-if TYPE_CHECKING or is_needed("ClientCapabilities", "ClientCapabilitiesRoots"):
+if TYPE_CHECKING or is_needed("ClientCapabilities"):
 
     class ClientCapabilities(Model):
         """Optional features that the client supports. https://modelcontextprotocol.io/specification/2025-06-18/schema#clientcapabilities"""
@@ -127,7 +127,7 @@ if TYPE_CHECKING or is_needed("CompleteResultCompletion"):
         """True if there are more matches than those returned."""
 
 
-if TYPE_CHECKING or is_needed("CompleteResult", "CompleteResultCompletion"):
+if TYPE_CHECKING or is_needed("CompleteResult"):
 
     class CompleteResult(Model):
         """Server returns suggested values for an argument. https://modelcontextprotocol.io/specification/2025-06-18/schema#completeresult"""
@@ -200,7 +200,7 @@ if TYPE_CHECKING or is_needed("InitializedNotificationParams"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("InitializedNotification", "InitializedNotificationParams"):
+if TYPE_CHECKING or is_needed("InitializedNotification"):
 
     class InitializedNotification(Model):
         """Client tells the server that it is ready for normal operation. https://modelcontextprotocol.io/specification/2025-06-18/schema#initializednotification"""
@@ -235,7 +235,7 @@ if TYPE_CHECKING or is_needed("JSONRPCNotificationParams"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("JSONRPCNotification", "JSONRPCNotificationParams"):
+if TYPE_CHECKING or is_needed("JSONRPCNotification"):
 
     class JSONRPCNotification(Model):
         """JSON-RPC message that gets no answer. https://modelcontextprotocol.io/specification/2025-06-18/schema#jsonrpcnotification"""
@@ -255,7 +255,7 @@ if TYPE_CHECKING or is_needed("LoggingLevel"):
     """Severity of a log message, on the syslog scale."""
 
 
-if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams", "LoggingLevel"):
+if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams"):
 
     class LoggingMessageNotificationParams(Model):
         """Log message with its severity and source. https://modelcontextprotocol.io/specification/2025-06-18/schema#loggingmessagenotification"""
@@ -270,7 +270,7 @@ if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams", "LoggingLevel"
         """Content of the log message: text or any other JSON value."""
 
 
-if TYPE_CHECKING or is_needed("LoggingMessageNotification", "LoggingMessageNotificationParams"):
+if TYPE_CHECKING or is_needed("LoggingMessageNotification"):
 
     class LoggingMessageNotification(Model):
         """Server sends the client a log message. https://modelcontextprotocol.io/specification/2025-06-18/schema#loggingmessagenotification"""
@@ -292,7 +292,7 @@ if TYPE_CHECKING or is_needed("ModelHint"):
         """Part of the name of a model or family, such as `sonnet`."""
 
 
-if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
+if TYPE_CHECKING or is_needed("ModelPreferences"):
 
     class ModelPreferences(Model):
         """Preferences of the server for a model, for the client to consider when it picks one. https://modelcontextprotocol.io/specification/2025-06-18/schema#modelpreferences"""
@@ -316,7 +316,7 @@ if TYPE_CHECKING or is_needed("NotificationParams"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("Notification", "NotificationParams"):
+if TYPE_CHECKING or is_needed("Notification"):
 
     class Notification(Model):
         """Base of all notifications. https://modelcontextprotocol.io/specification/2025-06-18/schema#notification"""
@@ -353,7 +353,7 @@ if TYPE_CHECKING or is_needed("PaginatedRequestParams"):
         """Position in the list: the `nextCursor` of the previous page."""
 
 
-if TYPE_CHECKING or is_needed("PaginatedRequest", "PaginatedRequestParams"):
+if TYPE_CHECKING or is_needed("PaginatedRequest"):
 
     class PaginatedRequest(Model):
         """Base of requests for one page of a list. https://modelcontextprotocol.io/specification/2025-06-18/schema#paginatedrequest"""
@@ -380,7 +380,7 @@ if TYPE_CHECKING or is_needed("ProgressToken"):
     """Token of the requester's choice that ties progress notifications to a request."""
 
 
-if TYPE_CHECKING or is_needed("ProgressNotificationParams", "ProgressToken"):
+if TYPE_CHECKING or is_needed("ProgressNotificationParams"):
 
     class ProgressNotificationParams(Model):
         """Progress made so far on a request. https://modelcontextprotocol.io/specification/2025-06-18/schema#progressnotification"""
@@ -397,7 +397,7 @@ if TYPE_CHECKING or is_needed("ProgressNotificationParams", "ProgressToken"):
         """Description of the progress, for people."""
 
 
-if TYPE_CHECKING or is_needed("ProgressNotification", "ProgressNotificationParams"):
+if TYPE_CHECKING or is_needed("ProgressNotification"):
 
     class ProgressNotification(Model):
         """Receiver of a request tells its sender how far the work has come. https://modelcontextprotocol.io/specification/2025-06-18/schema#progressnotification"""
@@ -425,7 +425,7 @@ if TYPE_CHECKING or is_needed("PromptArgument"):
         """True if the argument is required; false when absent."""
 
 
-if TYPE_CHECKING or is_needed("Prompt", "PromptArgument"):
+if TYPE_CHECKING or is_needed("Prompt"):
 
     class Prompt(Model):
         """Ready-made messages, with blanks that arguments fill, for people to choose. https://modelcontextprotocol.io/specification/2025-06-18/schema#prompt"""
@@ -442,7 +442,7 @@ if TYPE_CHECKING or is_needed("Prompt", "PromptArgument"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("ListPromptsResult", "Prompt"):
+if TYPE_CHECKING or is_needed("ListPromptsResult"):
 
     class ListPromptsResult(Model):
         """Server returns one page of its prompts. https://modelcontextprotocol.io/specification/2025-06-18/schema#listpromptsresult"""
@@ -464,7 +464,7 @@ if TYPE_CHECKING or is_needed("PromptListChangedNotificationParams"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("PromptListChangedNotification", "PromptListChangedNotificationParams"):
+if TYPE_CHECKING or is_needed("PromptListChangedNotification"):
 
     class PromptListChangedNotification(Model):
         """Server tells the client that its list of prompts has changed. https://modelcontextprotocol.io/specification/2025-06-18/schema#promptlistchangednotification"""
@@ -495,7 +495,7 @@ if TYPE_CHECKING or is_needed("RequestId"):
     """Identifier of a JSON-RPC request."""
 
 
-if TYPE_CHECKING or is_needed("CancelledNotificationParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CancelledNotificationParams"):
 
     class CancelledNotificationParams(Model):
         """Request to cancel, and the reason. https://modelcontextprotocol.io/specification/2025-06-18/schema#cancellednotification"""
@@ -508,7 +508,7 @@ if TYPE_CHECKING or is_needed("CancelledNotificationParams", "RequestId"):
         """Reason for the cancellation, as text to log or show."""
 
 
-if TYPE_CHECKING or is_needed("CancelledNotification", "CancelledNotificationParams"):
+if TYPE_CHECKING or is_needed("CancelledNotification"):
 
     class CancelledNotification(Model):
         """Sender tells the other side to stop work on a request whose result is no longer wanted. https://modelcontextprotocol.io/specification/2025-06-18/schema#cancellednotification"""
@@ -521,7 +521,7 @@ if TYPE_CHECKING or is_needed("CancelledNotification", "CancelledNotificationPar
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("JSONRPCError", "JSONRPCErrorError", "RequestId"):
+if TYPE_CHECKING or is_needed("JSONRPCError"):
 
     class JSONRPCError(Model):
         """JSON-RPC response that reports a failure. https://modelcontextprotocol.io/specification/2025-06-18/schema#jsonrpcerror"""
@@ -539,7 +539,7 @@ if TYPE_CHECKING or is_needed("RequestParamsMeta"):
     """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("CallToolRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("CallToolRequestParams"):
 
     class CallToolRequestParams(Model):
         """Tool to run, with its arguments. https://modelcontextprotocol.io/specification/2025-06-18/schema#calltoolrequest"""
@@ -552,7 +552,7 @@ if TYPE_CHECKING or is_needed("CallToolRequestParams", "RequestParamsMeta"):
         """Arguments for the tool, by name."""
 
 
-if TYPE_CHECKING or is_needed("CallToolRequest", "CallToolRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CallToolRequest"):
 
     class CallToolRequest(Model):
         """Client asks the server to run a tool. https://modelcontextprotocol.io/specification/2025-06-18/schema#calltoolrequest"""
@@ -567,7 +567,7 @@ if TYPE_CHECKING or is_needed("CallToolRequest", "CallToolRequestParams", "Reque
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("ElicitRequestParams", "ElicitRequestParamsRequestedSchema", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ElicitRequestParams"):
 
     class ElicitRequestParams(Model):
         """Question to the user that a form shown by the client answers. https://modelcontextprotocol.io/specification/2025-06-18/schema#elicitrequest"""
@@ -580,7 +580,7 @@ if TYPE_CHECKING or is_needed("ElicitRequestParams", "ElicitRequestParamsRequest
         """JSON Schema of the form: a flat object of simple fields."""
 
 
-if TYPE_CHECKING or is_needed("ElicitRequest", "ElicitRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ElicitRequest"):
 
     class ElicitRequest(Model):
         """Server asks the client to get input from the user. https://modelcontextprotocol.io/specification/2025-06-18/schema#elicitrequest"""
@@ -595,7 +595,7 @@ if TYPE_CHECKING or is_needed("ElicitRequest", "ElicitRequestParams", "RequestId
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("GetPromptRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("GetPromptRequestParams"):
 
     class GetPromptRequestParams(Model):
         """Prompt to fetch, with its arguments. https://modelcontextprotocol.io/specification/2025-06-18/schema#getpromptrequest"""
@@ -608,7 +608,7 @@ if TYPE_CHECKING or is_needed("GetPromptRequestParams", "RequestParamsMeta"):
         """Values for the arguments of the prompt, by name."""
 
 
-if TYPE_CHECKING or is_needed("GetPromptRequest", "GetPromptRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("GetPromptRequest"):
 
     class GetPromptRequest(Model):
         """Client asks the server for a prompt filled in with arguments. https://modelcontextprotocol.io/specification/2025-06-18/schema#getpromptrequest"""
@@ -623,7 +623,7 @@ if TYPE_CHECKING or is_needed("GetPromptRequest", "GetPromptRequestParams", "Req
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("InitializeRequestParams", "ClientCapabilities", "Implementation", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("InitializeRequestParams"):
 
     class InitializeRequestParams(Model):
         """Protocol version, capabilities and identity of the client. https://modelcontextprotocol.io/specification/2025-06-18/schema#initializerequest"""
@@ -638,7 +638,7 @@ if TYPE_CHECKING or is_needed("InitializeRequestParams", "ClientCapabilities", "
         """Name and version of the client."""
 
 
-if TYPE_CHECKING or is_needed("InitializeRequest", "InitializeRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("InitializeRequest"):
 
     class InitializeRequest(Model):
         """Client opens a session, stating its protocol version and capabilities. https://modelcontextprotocol.io/specification/2025-06-18/schema#initializerequest"""
@@ -653,7 +653,7 @@ if TYPE_CHECKING or is_needed("InitializeRequest", "InitializeRequestParams", "R
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("JSONRPCRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("JSONRPCRequestParams"):
 
     class JSONRPCRequestParams(Model):
         """Parameters of the message. https://modelcontextprotocol.io/specification/2025-06-18/schema#jsonrpcrequest"""
@@ -662,7 +662,7 @@ if TYPE_CHECKING or is_needed("JSONRPCRequestParams", "RequestParamsMeta"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("JSONRPCRequest", "JSONRPCRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("JSONRPCRequest"):
 
     class JSONRPCRequest(Model):
         """JSON-RPC message that must be answered. https://modelcontextprotocol.io/specification/2025-06-18/schema#jsonrpcrequest"""
@@ -677,7 +677,7 @@ if TYPE_CHECKING or is_needed("JSONRPCRequest", "JSONRPCRequestParams", "Request
         """Identifier that pairs a request with its response."""
 
 
-if TYPE_CHECKING or is_needed("ListPromptsRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ListPromptsRequestParams"):
 
     class ListPromptsRequestParams(Model):
         """Parameters of the message. https://modelcontextprotocol.io/specification/2025-06-18/schema#listpromptsrequest"""
@@ -688,7 +688,7 @@ if TYPE_CHECKING or is_needed("ListPromptsRequestParams", "RequestParamsMeta"):
         """Position in the list: the `nextCursor` of the previous page."""
 
 
-if TYPE_CHECKING or is_needed("ListPromptsRequest", "ListPromptsRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListPromptsRequest"):
 
     class ListPromptsRequest(Model):
         """Client asks the server which prompts it offers. https://modelcontextprotocol.io/specification/2025-06-18/schema#listpromptsrequest"""
@@ -703,7 +703,7 @@ if TYPE_CHECKING or is_needed("ListPromptsRequest", "ListPromptsRequestParams", 
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("ListResourceTemplatesRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ListResourceTemplatesRequestParams"):
 
     class ListResourceTemplatesRequestParams(Model):
         """Parameters of the message. https://modelcontextprotocol.io/specification/2025-06-18/schema#listresourcetemplatesrequest"""
@@ -714,7 +714,7 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesRequestParams", "RequestPara
         """Position in the list: the `nextCursor` of the previous page."""
 
 
-if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest", "ListResourceTemplatesRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest"):
 
     class ListResourceTemplatesRequest(Model):
         """Client asks the server which resource templates it offers. https://modelcontextprotocol.io/specification/2025-06-18/schema#listresourcetemplatesrequest"""
@@ -729,7 +729,7 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest", "ListResourceTempl
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("ListResourcesRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ListResourcesRequestParams"):
 
     class ListResourcesRequestParams(Model):
         """Parameters of the message. https://modelcontextprotocol.io/specification/2025-06-18/schema#listresourcesrequest"""
@@ -740,7 +740,7 @@ if TYPE_CHECKING or is_needed("ListResourcesRequestParams", "RequestParamsMeta")
         """Position in the list: the `nextCursor` of the previous page."""
 
 
-if TYPE_CHECKING or is_needed("ListResourcesRequest", "ListResourcesRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListResourcesRequest"):
 
     class ListResourcesRequest(Model):
         """Client asks the server which resources it offers. https://modelcontextprotocol.io/specification/2025-06-18/schema#listresourcesrequest"""
@@ -755,7 +755,7 @@ if TYPE_CHECKING or is_needed("ListResourcesRequest", "ListResourcesRequestParam
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("ListRootsRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ListRootsRequestParams"):
 
     class ListRootsRequestParams(Model):
         """Parameters of the message. https://modelcontextprotocol.io/specification/2025-06-18/schema#listrootsrequest"""
@@ -764,7 +764,7 @@ if TYPE_CHECKING or is_needed("ListRootsRequestParams", "RequestParamsMeta"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("ListRootsRequest", "ListRootsRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListRootsRequest"):
 
     class ListRootsRequest(Model):
         """Server asks the client which directories and files it may work on. https://modelcontextprotocol.io/specification/2025-06-18/schema#listrootsrequest"""
@@ -779,7 +779,7 @@ if TYPE_CHECKING or is_needed("ListRootsRequest", "ListRootsRequestParams", "Req
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("ListToolsRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ListToolsRequestParams"):
 
     class ListToolsRequestParams(Model):
         """Parameters of the message. https://modelcontextprotocol.io/specification/2025-06-18/schema#listtoolsrequest"""
@@ -790,7 +790,7 @@ if TYPE_CHECKING or is_needed("ListToolsRequestParams", "RequestParamsMeta"):
         """Position in the list: the `nextCursor` of the previous page."""
 
 
-if TYPE_CHECKING or is_needed("ListToolsRequest", "ListToolsRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListToolsRequest"):
 
     class ListToolsRequest(Model):
         """Client asks the server which tools it offers. https://modelcontextprotocol.io/specification/2025-06-18/schema#listtoolsrequest"""
@@ -805,7 +805,7 @@ if TYPE_CHECKING or is_needed("ListToolsRequest", "ListToolsRequestParams", "Req
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("PingRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("PingRequestParams"):
 
     class PingRequestParams(Model):
         """Parameters of the message. https://modelcontextprotocol.io/specification/2025-06-18/schema#pingrequest"""
@@ -814,7 +814,7 @@ if TYPE_CHECKING or is_needed("PingRequestParams", "RequestParamsMeta"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("PingRequest", "PingRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("PingRequest"):
 
     class PingRequest(Model):
         """Either side checks that the other still responds. https://modelcontextprotocol.io/specification/2025-06-18/schema#pingrequest"""
@@ -829,7 +829,7 @@ if TYPE_CHECKING or is_needed("PingRequest", "PingRequestParams", "RequestId"):
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("ReadResourceRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ReadResourceRequestParams"):
 
     class ReadResourceRequestParams(Model):
         """Resource to read. https://modelcontextprotocol.io/specification/2025-06-18/schema#readresourcerequest"""
@@ -840,7 +840,7 @@ if TYPE_CHECKING or is_needed("ReadResourceRequestParams", "RequestParamsMeta"):
         """URI to read."""
 
 
-if TYPE_CHECKING or is_needed("ReadResourceRequest", "ReadResourceRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ReadResourceRequest"):
 
     class ReadResourceRequest(Model):
         """Client asks the server for the contents of a resource. https://modelcontextprotocol.io/specification/2025-06-18/schema#readresourcerequest"""
@@ -855,7 +855,7 @@ if TYPE_CHECKING or is_needed("ReadResourceRequest", "ReadResourceRequestParams"
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("RequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("RequestParams"):
 
     class RequestParams(Model):
         """Parameters that every request may have. https://modelcontextprotocol.io/specification/2025-06-18/schema#request"""
@@ -864,7 +864,7 @@ if TYPE_CHECKING or is_needed("RequestParams", "RequestParamsMeta"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("Request", "RequestParams"):
+if TYPE_CHECKING or is_needed("Request"):
 
     class Request(Model):
         """Base of all requests. https://modelcontextprotocol.io/specification/2025-06-18/schema#request"""
@@ -897,7 +897,7 @@ if TYPE_CHECKING or is_needed("ResourceListChangedNotificationParams"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("ResourceListChangedNotification", "ResourceListChangedNotificationParams"):
+if TYPE_CHECKING or is_needed("ResourceListChangedNotification"):
 
     class ResourceListChangedNotification(Model):
         """Server tells the client that its list of resources has changed. https://modelcontextprotocol.io/specification/2025-06-18/schema#resourcelistchangednotification"""
@@ -921,14 +921,7 @@ if TYPE_CHECKING or is_needed("ResourceTemplateReference"):
         """URI, or template of URIs, to which the argument belongs."""
 
 
-if TYPE_CHECKING or is_needed(
-    "CompleteRequestParams",
-    "CompleteRequestParamsArgument",
-    "CompleteRequestParamsContext",
-    "PromptReference",
-    "RequestParamsMeta",
-    "ResourceTemplateReference",
-):
+if TYPE_CHECKING or is_needed("CompleteRequestParams"):
 
     class CompleteRequestParams(Model):
         """Prompt or resource template, and the partly typed argument to complete. https://modelcontextprotocol.io/specification/2025-06-18/schema#completerequest"""
@@ -943,7 +936,7 @@ if TYPE_CHECKING or is_needed(
         """Known values that may narrow the suggestions."""
 
 
-if TYPE_CHECKING or is_needed("CompleteRequest", "CompleteRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CompleteRequest"):
 
     class CompleteRequest(Model):
         """Client asks the server for suggested values of a prompt argument or template variable. https://modelcontextprotocol.io/specification/2025-06-18/schema#completerequest"""
@@ -969,7 +962,7 @@ if TYPE_CHECKING or is_needed("ResourceUpdatedNotificationParams"):
         """URI of the changed resource, which may lie below the one subscribed to."""
 
 
-if TYPE_CHECKING or is_needed("ResourceUpdatedNotification", "ResourceUpdatedNotificationParams"):
+if TYPE_CHECKING or is_needed("ResourceUpdatedNotification"):
 
     class ResourceUpdatedNotification(Model):
         """Server tells the client that the contents of a resource have changed. https://modelcontextprotocol.io/specification/2025-06-18/schema#resourceupdatednotification"""
@@ -996,7 +989,7 @@ if TYPE_CHECKING or is_needed("EmptyResult", "Result"):
     """Result with nothing beyond the common fields."""
 
 
-if TYPE_CHECKING or is_needed("JSONRPCResponse", "RequestId", "Result"):
+if TYPE_CHECKING or is_needed("JSONRPCResponse"):
 
     class JSONRPCResponse(Model):
         """JSON-RPC response that carries the result of a request. https://modelcontextprotocol.io/specification/2025-06-18/schema#jsonrpcresponse"""
@@ -1023,7 +1016,7 @@ if TYPE_CHECKING or is_needed("Role"):
     """Side of a conversation: `user` or `assistant`."""
 
 
-if TYPE_CHECKING or is_needed("Annotations", "Role"):
+if TYPE_CHECKING or is_needed("Annotations"):
 
     class Annotations(Model):
         """Hints about an object: its audience, importance and date. https://modelcontextprotocol.io/specification/2025-06-18/schema#annotations"""
@@ -1036,7 +1029,7 @@ if TYPE_CHECKING or is_needed("Annotations", "Role"):
         """Time of the last change of the object, in ISO 8601."""
 
 
-if TYPE_CHECKING or is_needed("AudioContent", "Annotations"):
+if TYPE_CHECKING or is_needed("AudioContent"):
 
     class AudioContent(Model):
         """Sound, as base64 data with its media type. https://modelcontextprotocol.io/specification/2025-06-18/schema#audiocontent"""
@@ -1053,7 +1046,7 @@ if TYPE_CHECKING or is_needed("AudioContent", "Annotations"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("ImageContent", "Annotations"):
+if TYPE_CHECKING or is_needed("ImageContent"):
 
     class ImageContent(Model):
         """Picture, as base64 data with its media type. https://modelcontextprotocol.io/specification/2025-06-18/schema#imagecontent"""
@@ -1070,7 +1063,7 @@ if TYPE_CHECKING or is_needed("ImageContent", "Annotations"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("Resource", "Annotations"):
+if TYPE_CHECKING or is_needed("Resource"):
 
     class Resource(Model):
         """Data that the server offers for reading, under a URI. https://modelcontextprotocol.io/specification/2025-06-18/schema#resource"""
@@ -1093,7 +1086,7 @@ if TYPE_CHECKING or is_needed("Resource", "Annotations"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("ListResourcesResult", "Resource"):
+if TYPE_CHECKING or is_needed("ListResourcesResult"):
 
     class ListResourcesResult(Model):
         """Server returns one page of its resources. https://modelcontextprotocol.io/specification/2025-06-18/schema#listresourcesresult"""
@@ -1106,7 +1099,7 @@ if TYPE_CHECKING or is_needed("ListResourcesResult", "Resource"):
         """Resources on this page."""
 
 
-if TYPE_CHECKING or is_needed("ResourceLink", "Annotations"):
+if TYPE_CHECKING or is_needed("ResourceLink"):
 
     class ResourceLink(Model):
         """Pointer to a resource, placed in a message or result in lieu of its contents. https://modelcontextprotocol.io/specification/2025-06-18/schema#resourcelink"""
@@ -1131,7 +1124,7 @@ if TYPE_CHECKING or is_needed("ResourceLink", "Annotations"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations"):
+if TYPE_CHECKING or is_needed("ResourceTemplate"):
 
     class ResourceTemplate(Model):
         """Family of resources whose URIs follow a template. https://modelcontextprotocol.io/specification/2025-06-18/schema#resourcetemplate"""
@@ -1152,7 +1145,7 @@ if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("ListResourceTemplatesResult", "ResourceTemplate"):
+if TYPE_CHECKING or is_needed("ListResourceTemplatesResult"):
 
     class ListResourceTemplatesResult(Model):
         """Server returns one page of its resource templates. https://modelcontextprotocol.io/specification/2025-06-18/schema#listresourcetemplatesresult"""
@@ -1178,7 +1171,7 @@ if TYPE_CHECKING or is_needed("Root"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("ListRootsResult", "Root"):
+if TYPE_CHECKING or is_needed("ListRootsResult"):
 
     class ListRootsResult(Model):
         """Client returns its roots. https://modelcontextprotocol.io/specification/2025-06-18/schema#listrootsresult"""
@@ -1198,7 +1191,7 @@ if TYPE_CHECKING or is_needed("RootsListChangedNotificationParams"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("RootsListChangedNotification", "RootsListChangedNotificationParams"):
+if TYPE_CHECKING or is_needed("RootsListChangedNotification"):
 
     class RootsListChangedNotification(Model):
         """Client tells the server that its roots have changed. https://modelcontextprotocol.io/specification/2025-06-18/schema#rootslistchangednotification"""
@@ -1255,9 +1248,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesTools"):
         """True if changes to the list are announced by notifications."""
 
 
-if TYPE_CHECKING or is_needed(
-    "ServerCapabilities", "ServerCapabilitiesPrompts", "ServerCapabilitiesResources", "ServerCapabilitiesTools"
-):
+if TYPE_CHECKING or is_needed("ServerCapabilities"):
 
     class ServerCapabilities(Model):
         """Optional features that the server supports. https://modelcontextprotocol.io/specification/2025-06-18/schema#servercapabilities"""
@@ -1276,7 +1267,7 @@ if TYPE_CHECKING or is_needed(
         """Present when the server offers tools."""
 
 
-if TYPE_CHECKING or is_needed("InitializeResult", "Implementation", "ServerCapabilities"):
+if TYPE_CHECKING or is_needed("InitializeResult"):
 
     class InitializeResult(Model):
         """Server accepts a session, stating its protocol version and capabilities. https://modelcontextprotocol.io/specification/2025-06-18/schema#initializeresult"""
@@ -1293,7 +1284,7 @@ if TYPE_CHECKING or is_needed("InitializeResult", "Implementation", "ServerCapab
         """Advice for the model on making good use of the server."""
 
 
-if TYPE_CHECKING or is_needed("SetLevelRequestParams", "LoggingLevel", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("SetLevelRequestParams"):
 
     class SetLevelRequestParams(Model):
         """Lowest severity to send. https://modelcontextprotocol.io/specification/2025-06-18/schema#setlevelrequest"""
@@ -1304,7 +1295,7 @@ if TYPE_CHECKING or is_needed("SetLevelRequestParams", "LoggingLevel", "RequestP
         """Lowest severity to send."""
 
 
-if TYPE_CHECKING or is_needed("SetLevelRequest", "RequestId", "SetLevelRequestParams"):
+if TYPE_CHECKING or is_needed("SetLevelRequest"):
 
     class SetLevelRequest(Model):
         """Client asks the server to send only log messages of some severity or above. https://modelcontextprotocol.io/specification/2025-06-18/schema#setlevelrequest"""
@@ -1347,7 +1338,7 @@ if TYPE_CHECKING or is_needed(
         PrimitiveSchemaDefinition = union("PrimitiveSchemaDefinition", __name__, PrimitiveSchemaDefinition, untagged)
 
 
-if TYPE_CHECKING or is_needed("SubscribeRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("SubscribeRequestParams"):
 
     class SubscribeRequestParams(Model):
         """Resource to watch. https://modelcontextprotocol.io/specification/2025-06-18/schema#subscriberequest"""
@@ -1358,7 +1349,7 @@ if TYPE_CHECKING or is_needed("SubscribeRequestParams", "RequestParamsMeta"):
         """URI of the resource to watch."""
 
 
-if TYPE_CHECKING or is_needed("SubscribeRequest", "RequestId", "SubscribeRequestParams"):
+if TYPE_CHECKING or is_needed("SubscribeRequest"):
 
     class SubscribeRequest(Model):
         """Client asks the server to announce changes to a resource. https://modelcontextprotocol.io/specification/2025-06-18/schema#subscriberequest"""
@@ -1373,7 +1364,7 @@ if TYPE_CHECKING or is_needed("SubscribeRequest", "RequestId", "SubscribeRequest
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("TextContent", "Annotations"):
+if TYPE_CHECKING or is_needed("TextContent"):
 
     class TextContent(Model):
         """Text in a message or result. https://modelcontextprotocol.io/specification/2025-06-18/schema#textcontent"""
@@ -1388,7 +1379,7 @@ if TYPE_CHECKING or is_needed("TextContent", "Annotations"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("CreateMessageResult", "AudioContent", "ImageContent", "Role", "TextContent"):
+if TYPE_CHECKING or is_needed("CreateMessageResult"):
 
     class CreateMessageResult(Model):
         """Client returns the message that the model generated. https://modelcontextprotocol.io/specification/2025-06-18/schema#createmessageresult"""
@@ -1412,7 +1403,7 @@ if TYPE_CHECKING or is_needed("ClientResult", "CreateMessageResult", "ElicitResu
         ClientResult = union("ClientResult", __name__, ClientResult, untagged)
 
 
-if TYPE_CHECKING or is_needed("SamplingMessage", "AudioContent", "ImageContent", "Role", "TextContent"):
+if TYPE_CHECKING or is_needed("SamplingMessage"):
 
     class SamplingMessage(Model):
         """One message of a conversation with a language model. https://modelcontextprotocol.io/specification/2025-06-18/schema#samplingmessage"""
@@ -1423,7 +1414,7 @@ if TYPE_CHECKING or is_needed("SamplingMessage", "AudioContent", "ImageContent",
         """Content of the message."""
 
 
-if TYPE_CHECKING or is_needed("CreateMessageRequestParams", "ModelPreferences", "RequestParamsMeta", "SamplingMessage"):
+if TYPE_CHECKING or is_needed("CreateMessageRequestParams"):
 
     class CreateMessageRequestParams(Model):
         """Conversation to continue, with limits and preferences for the generation. https://modelcontextprotocol.io/specification/2025-06-18/schema#createmessagerequest"""
@@ -1448,7 +1439,7 @@ if TYPE_CHECKING or is_needed("CreateMessageRequestParams", "ModelPreferences", 
         """Extra data for the model's provider, in a form of that provider's choice."""
 
 
-if TYPE_CHECKING or is_needed("CreateMessageRequest", "CreateMessageRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CreateMessageRequest"):
 
     class CreateMessageRequest(Model):
         """Server asks the client to generate a message with a language model. https://modelcontextprotocol.io/specification/2025-06-18/schema#createmessagerequest"""
@@ -1494,7 +1485,7 @@ if TYPE_CHECKING or is_needed("EmbeddedResourceResource", "BlobResourceContents"
         EmbeddedResourceResource = union("EmbeddedResourceResource", __name__, EmbeddedResourceResource, untagged)
 
 
-if TYPE_CHECKING or is_needed("EmbeddedResource", "Annotations", "EmbeddedResourceResource"):
+if TYPE_CHECKING or is_needed("EmbeddedResource"):
 
     class EmbeddedResource(Model):
         """Resource whose contents are included in a message or result. https://modelcontextprotocol.io/specification/2025-06-18/schema#embeddedresource"""
@@ -1518,7 +1509,7 @@ if TYPE_CHECKING or is_needed(
         ContentBlock = union("ContentBlock", __name__, ContentBlock, Field(discriminator="type"))
 
 
-if TYPE_CHECKING or is_needed("CallToolResult", "ContentBlock"):
+if TYPE_CHECKING or is_needed("CallToolResult"):
 
     class CallToolResult(Model):
         """Server returns the output of a tool, or its error. https://modelcontextprotocol.io/specification/2025-06-18/schema#calltoolresult"""
@@ -1533,7 +1524,7 @@ if TYPE_CHECKING or is_needed("CallToolResult", "ContentBlock"):
         """True if the tool failed; false when absent."""
 
 
-if TYPE_CHECKING or is_needed("PromptMessage", "ContentBlock", "Role"):
+if TYPE_CHECKING or is_needed("PromptMessage"):
 
     class PromptMessage(Model):
         """One message of a prompt. https://modelcontextprotocol.io/specification/2025-06-18/schema#promptmessage"""
@@ -1544,7 +1535,7 @@ if TYPE_CHECKING or is_needed("PromptMessage", "ContentBlock", "Role"):
         """Content of the message."""
 
 
-if TYPE_CHECKING or is_needed("GetPromptResult", "PromptMessage"):
+if TYPE_CHECKING or is_needed("GetPromptResult"):
 
     class GetPromptResult(Model):
         """Server returns the messages of a prompt. https://modelcontextprotocol.io/specification/2025-06-18/schema#getpromptresult"""
@@ -1557,7 +1548,7 @@ if TYPE_CHECKING or is_needed("GetPromptResult", "PromptMessage"):
         """Messages of the prompt, in order."""
 
 
-if TYPE_CHECKING or is_needed("ReadResourceResult", "EmbeddedResourceResource"):
+if TYPE_CHECKING or is_needed("ReadResourceResult"):
 
     class ReadResourceResult(Model):
         """Server returns the contents of a resource. https://modelcontextprotocol.io/specification/2025-06-18/schema#readresourceresult"""
@@ -1599,7 +1590,7 @@ if TYPE_CHECKING or is_needed("ToolListChangedNotificationParams"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("ToolListChangedNotification", "ToolListChangedNotificationParams"):
+if TYPE_CHECKING or is_needed("ToolListChangedNotification"):
 
     class ToolListChangedNotification(Model):
         """Server tells the client that its list of tools has changed. https://modelcontextprotocol.io/specification/2025-06-18/schema#toollistchangednotification"""
@@ -1641,7 +1632,7 @@ if TYPE_CHECKING or is_needed("ToolOutputSchema"):
     """JSON Schema of the tool's structured output."""
 
 
-if TYPE_CHECKING or is_needed("Tool", "ToolAnnotations", "ToolInputSchema", "ToolOutputSchema"):
+if TYPE_CHECKING or is_needed("Tool"):
 
     class Tool(Model):
         """A function that the server offers to the model, with the schema of its arguments. https://modelcontextprotocol.io/specification/2025-06-18/schema#tool"""
@@ -1662,7 +1653,7 @@ if TYPE_CHECKING or is_needed("Tool", "ToolAnnotations", "ToolInputSchema", "Too
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("ListToolsResult", "Tool"):
+if TYPE_CHECKING or is_needed("ListToolsResult"):
 
     class ListToolsResult(Model):
         """Server returns one page of its tools. https://modelcontextprotocol.io/specification/2025-06-18/schema#listtoolsresult"""
@@ -1705,7 +1696,7 @@ if TYPE_CHECKING or is_needed(
         ServerResult = union("ServerResult", __name__, ServerResult, untagged)
 
 
-if TYPE_CHECKING or is_needed("UnsubscribeRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("UnsubscribeRequestParams"):
 
     class UnsubscribeRequestParams(Model):
         """Resource to watch no longer. https://modelcontextprotocol.io/specification/2025-06-18/schema#unsubscriberequest"""
@@ -1716,7 +1707,7 @@ if TYPE_CHECKING or is_needed("UnsubscribeRequestParams", "RequestParamsMeta"):
         """URI of the resource to watch no longer."""
 
 
-if TYPE_CHECKING or is_needed("UnsubscribeRequest", "RequestId", "UnsubscribeRequestParams"):
+if TYPE_CHECKING or is_needed("UnsubscribeRequest"):
 
     class UnsubscribeRequest(Model):
         """Client asks the server to stop announcing changes to a resource. https://modelcontextprotocol.io/specification/2025-06-18/schema#unsubscriberequest"""

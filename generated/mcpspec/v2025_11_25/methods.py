@@ -29,217 +29,186 @@ COMPLETION_COMPLETE: Final[Method[structs.CompleteRequestParams, structs.Complet
     params=structs.CompleteRequestParams, params_required=True,
     result=structs.CompleteResult,
 )  # fmt: skip
-"""Client asks the server for suggested values of a prompt argument or template variable."""
 ELICITATION_CREATE: Final[Method[structs.ElicitRequestParams, structs.ElicitRequestResult]] = Method(
     name="elicitation/create", sender="server", kind="request", handler="elicit",
     message=structs.ElicitRequest,
     params=structs.ElicitRequestParams, params_required=True,
     result=structs.ElicitRequestResult,
 )  # fmt: skip
-"""Server asks the client to get input from the user."""
 INITIALIZE: Final[Method[structs.InitializeRequestParams, structs.InitializeResult]] = Method(
     name="initialize", sender="client", kind="request", handler="initialize",
     message=structs.InitializeRequest,
     params=structs.InitializeRequestParams, params_required=True,
     result=structs.InitializeResult,
 )  # fmt: skip
-"""Client opens a session, stating its protocol version and capabilities."""
 LOGGING_SET_LEVEL: Final[Method[structs.SetLevelRequestParams, structs.EmptyResult]] = Method(
     name="logging/setLevel", sender="client", kind="request", handler="set_level",
     message=structs.SetLevelRequest,
     params=structs.SetLevelRequestParams, params_required=True,
     result=structs.EmptyResult,
 )  # fmt: skip
-"""Client asks the server to send only log messages of some severity or above."""
 NOTIFICATIONS_CANCELLED: Final[Method[structs.CancelledNotificationParams, None]] = Method(
     name="notifications/cancelled", sender="both", kind="notification", handler="cancelled",
     message=structs.CancelledNotification,
     params=structs.CancelledNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Sender tells the other side to stop work on a request whose result is no longer wanted."""
 NOTIFICATIONS_ELICITATION_COMPLETE: Final[Method[structs.ElicitationCompleteNotificationParams, None]] = Method(
     name="notifications/elicitation/complete", sender="server", kind="notification", handler="elicitation_complete",
     message=structs.ElicitationCompleteNotification,
     params=structs.ElicitationCompleteNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Server tells the client that the user has finished an elicitation at a URL."""
 NOTIFICATIONS_INITIALIZED: Final[Method[structs.NotificationParams, None]] = Method(
     name="notifications/initialized", sender="client", kind="notification", handler="initialized",
     message=structs.InitializedNotification,
     params=structs.NotificationParams, params_required=False,
     result=NoneType,
 )  # fmt: skip
-"""Client tells the server that it is ready for normal operation."""
 NOTIFICATIONS_MESSAGE: Final[Method[structs.LoggingMessageNotificationParams, None]] = Method(
     name="notifications/message", sender="server", kind="notification", handler="logging_message",
     message=structs.LoggingMessageNotification,
     params=structs.LoggingMessageNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Server sends the client a log message."""
 NOTIFICATIONS_PROGRESS: Final[Method[structs.ProgressNotificationParams, None]] = Method(
     name="notifications/progress", sender="both", kind="notification", handler="progress",
     message=structs.ProgressNotification,
     params=structs.ProgressNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Receiver of a request tells its sender how far the work has come."""
 NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[structs.NotificationParams, None]] = Method(
     name="notifications/prompts/list_changed", sender="server", kind="notification", handler="prompt_list_changed",
     message=structs.PromptListChangedNotification,
     params=structs.NotificationParams, params_required=False,
     result=NoneType,
 )  # fmt: skip
-"""Server tells the client that its list of prompts has changed."""
 NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[structs.NotificationParams, None]] = Method(
     name="notifications/resources/list_changed", sender="server", kind="notification", handler="resource_list_changed",
     message=structs.ResourceListChangedNotification,
     params=structs.NotificationParams, params_required=False,
     result=NoneType,
 )  # fmt: skip
-"""Server tells the client that its list of resources has changed."""
 NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[structs.ResourceUpdatedNotificationParams, None]] = Method(
     name="notifications/resources/updated", sender="server", kind="notification", handler="resource_updated",
     message=structs.ResourceUpdatedNotification,
     params=structs.ResourceUpdatedNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Server tells the client that the contents of a resource have changed."""
 NOTIFICATIONS_ROOTS_LIST_CHANGED: Final[Method[structs.NotificationParams, None]] = Method(
     name="notifications/roots/list_changed", sender="client", kind="notification", handler="roots_list_changed",
     message=structs.RootsListChangedNotification,
     params=structs.NotificationParams, params_required=False,
     result=NoneType,
 )  # fmt: skip
-"""Client tells the server that its roots have changed."""
 NOTIFICATIONS_TASKS_STATUS: Final[Method[structs.TaskStatusNotificationParams, None]] = Method(
     name="notifications/tasks/status", sender="both", kind="notification", handler="task_status",
     message=structs.TaskStatusNotification,
     params=structs.TaskStatusNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Side that runs a task tells the other that its state has changed."""
 NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[structs.NotificationParams, None]] = Method(
     name="notifications/tools/list_changed", sender="server", kind="notification", handler="tool_list_changed",
     message=structs.ToolListChangedNotification,
     params=structs.NotificationParams, params_required=False,
     result=NoneType,
 )  # fmt: skip
-"""Server tells the client that its list of tools has changed."""
 PING: Final[Method[structs.RequestParams, structs.EmptyResult]] = Method(
     name="ping", sender="both", kind="request", handler="ping",
     message=structs.PingRequest,
     params=structs.RequestParams, params_required=False,
     result=structs.EmptyResult,
 )  # fmt: skip
-"""Either side checks that the other still responds."""
 PROMPTS_GET: Final[Method[structs.GetPromptRequestParams, structs.GetPromptResult]] = Method(
     name="prompts/get", sender="client", kind="request", handler="get_prompt",
     message=structs.GetPromptRequest,
     params=structs.GetPromptRequestParams, params_required=True,
     result=structs.GetPromptResult,
 )  # fmt: skip
-"""Client asks the server for a prompt filled in with arguments."""
 PROMPTS_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListPromptsResult]] = Method(
     name="prompts/list", sender="client", kind="request", handler="list_prompts",
     message=structs.ListPromptsRequest,
     params=structs.PaginatedRequestParams, params_required=False,
     result=structs.ListPromptsResult,
 )  # fmt: skip
-"""Client asks the server which prompts it offers."""
 RESOURCES_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListResourcesResult]] = Method(
     name="resources/list", sender="client", kind="request", handler="list_resources",
     message=structs.ListResourcesRequest,
     params=structs.PaginatedRequestParams, params_required=False,
     result=structs.ListResourcesResult,
 )  # fmt: skip
-"""Client asks the server which resources it offers."""
 RESOURCES_READ: Final[Method[structs.ReadResourceRequestParams, structs.ReadResourceResult]] = Method(
     name="resources/read", sender="client", kind="request", handler="read_resource",
     message=structs.ReadResourceRequest,
     params=structs.ReadResourceRequestParams, params_required=True,
     result=structs.ReadResourceResult,
 )  # fmt: skip
-"""Client asks the server for the contents of a resource."""
 RESOURCES_SUBSCRIBE: Final[Method[structs.SubscribeRequestParams, structs.EmptyResult]] = Method(
     name="resources/subscribe", sender="client", kind="request", handler="subscribe",
     message=structs.SubscribeRequest,
     params=structs.SubscribeRequestParams, params_required=True,
     result=structs.EmptyResult,
 )  # fmt: skip
-"""Client asks the server to announce changes to a resource."""
 RESOURCES_TEMPLATES_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListResourceTemplatesResult]] = Method(
     name="resources/templates/list", sender="client", kind="request", handler="list_resource_templates",
     message=structs.ListResourceTemplatesRequest,
     params=structs.PaginatedRequestParams, params_required=False,
     result=structs.ListResourceTemplatesResult,
 )  # fmt: skip
-"""Client asks the server which resource templates it offers."""
 RESOURCES_UNSUBSCRIBE: Final[Method[structs.UnsubscribeRequestParams, structs.EmptyResult]] = Method(
     name="resources/unsubscribe", sender="client", kind="request", handler="unsubscribe",
     message=structs.UnsubscribeRequest,
     params=structs.UnsubscribeRequestParams, params_required=True,
     result=structs.EmptyResult,
 )  # fmt: skip
-"""Client asks the server to stop announcing changes to a resource."""
 ROOTS_LIST: Final[Method[structs.RequestParams, structs.ListRootsResult]] = Method(
     name="roots/list", sender="server", kind="request", handler="list_roots",
     message=structs.ListRootsRequest,
     params=structs.RequestParams, params_required=False,
     result=structs.ListRootsResult,
 )  # fmt: skip
-"""Server asks the client which directories and files it may work on."""
 SAMPLING_CREATE_MESSAGE: Final[Method[structs.CreateMessageRequestParams, structs.CreateMessageRequestResult]] = Method(
     name="sampling/createMessage", sender="server", kind="request", handler="create_message",
     message=structs.CreateMessageRequest,
     params=structs.CreateMessageRequestParams, params_required=True,
     result=structs.CreateMessageRequestResult,
 )  # fmt: skip
-"""Server asks the client to generate a message with a language model."""
 TASKS_CANCEL: Final[Method[structs.CancelTaskRequestParams, structs.CancelTaskResult]] = Method(
     name="tasks/cancel", sender="both", kind="request", handler="cancel_task",
     message=structs.CancelTaskRequest,
     params=structs.CancelTaskRequestParams, params_required=True,
     result=structs.CancelTaskResult,
 )  # fmt: skip
-"""Sender asks the other side to stop a task."""
 TASKS_GET: Final[Method[structs.GetTaskRequestParams, structs.GetTaskResult]] = Method(
     name="tasks/get", sender="both", kind="request", handler="get_task",
     message=structs.GetTaskRequest,
     params=structs.GetTaskRequestParams, params_required=True,
     result=structs.GetTaskResult,
 )  # fmt: skip
-"""Sender asks the other side for the current state of a task."""
 TASKS_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListTasksResult]] = Method(
     name="tasks/list", sender="both", kind="request", handler="list_tasks",
     message=structs.ListTasksRequest,
     params=structs.PaginatedRequestParams, params_required=False,
     result=structs.ListTasksResult,
 )  # fmt: skip
-"""Sender asks the other side which tasks it holds."""
 TASKS_RESULT: Final[Method[structs.GetTaskPayloadRequestParams, structs.GetTaskPayloadResult]] = Method(
     name="tasks/result", sender="both", kind="request", handler="get_task_payload",
     message=structs.GetTaskPayloadRequest,
     params=structs.GetTaskPayloadRequestParams, params_required=True,
     result=structs.GetTaskPayloadResult,
 )  # fmt: skip
-"""Sender asks the other side for the result of a finished task."""
 TOOLS_CALL: Final[Method[structs.CallToolRequestParams, structs.CallToolRequestResult]] = Method(
     name="tools/call", sender="client", kind="request", handler="call_tool",
     message=structs.CallToolRequest,
     params=structs.CallToolRequestParams, params_required=True,
     result=structs.CallToolRequestResult,
 )  # fmt: skip
-"""Client asks the server to run a tool."""
 TOOLS_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListToolsResult]] = Method(
     name="tools/list", sender="client", kind="request", handler="list_tools",
     message=structs.ListToolsRequest,
     params=structs.PaginatedRequestParams, params_required=False,
     result=structs.ListToolsResult,
 )  # fmt: skip
-"""Client asks the server which tools it offers."""
 
 AnyMethod: TypeAlias = Method[Any, Any]
 

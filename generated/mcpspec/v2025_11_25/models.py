@@ -128,11 +128,7 @@ if TYPE_CHECKING or is_needed("ClientCapabilitiesTasksRequestsSampling"):
         """Present when `sampling/createMessage` may run as a task."""
 
 
-if TYPE_CHECKING or is_needed(
-    "ClientCapabilitiesTasksRequests",
-    "ClientCapabilitiesTasksRequestsElicitation",
-    "ClientCapabilitiesTasksRequestsSampling",
-):
+if TYPE_CHECKING or is_needed("ClientCapabilitiesTasksRequests"):
 
     class ClientCapabilitiesTasksRequests(Model):
         """Kinds of request that may run as tasks. https://modelcontextprotocol.io/specification/2025-11-25/schema#clientcapabilities"""
@@ -143,7 +139,7 @@ if TYPE_CHECKING or is_needed(
         """Present when the client can ask the user for input as a task."""
 
 
-if TYPE_CHECKING or is_needed("ClientCapabilitiesTasks", "ClientCapabilitiesTasksRequests"):
+if TYPE_CHECKING or is_needed("ClientCapabilitiesTasks"):
 
     class ClientCapabilitiesTasks(Model):
         """Present when the client can run requests as tasks. https://modelcontextprotocol.io/specification/2025-11-25/schema#clientcapabilities"""
@@ -156,13 +152,7 @@ if TYPE_CHECKING or is_needed("ClientCapabilitiesTasks", "ClientCapabilitiesTask
         """Kinds of request that may run as tasks."""
 
 
-if TYPE_CHECKING or is_needed(
-    "ClientCapabilities",
-    "ClientCapabilitiesElicitation",
-    "ClientCapabilitiesRoots",
-    "ClientCapabilitiesSampling",
-    "ClientCapabilitiesTasks",
-):
+if TYPE_CHECKING or is_needed("ClientCapabilities"):
 
     class ClientCapabilities(Model):
         """Optional features that the client supports. https://modelcontextprotocol.io/specification/2025-11-25/schema#clientcapabilities"""
@@ -212,7 +202,7 @@ if TYPE_CHECKING or is_needed("CompleteResultCompletion"):
         """True if there are more matches than those returned."""
 
 
-if TYPE_CHECKING or is_needed("CompleteResult", "CompleteResultCompletion"):
+if TYPE_CHECKING or is_needed("CompleteResult"):
 
     class CompleteResult(Model):
         """Server returns suggested values for an argument. https://modelcontextprotocol.io/specification/2025-11-25/schema#completeresult"""
@@ -255,7 +245,7 @@ if TYPE_CHECKING or is_needed("ElicitationCompleteNotificationParams"):
         """Identifier of the elicitation that is finished."""
 
 
-if TYPE_CHECKING or is_needed("ElicitationCompleteNotification", "ElicitationCompleteNotificationParams"):
+if TYPE_CHECKING or is_needed("ElicitationCompleteNotification"):
 
     class ElicitationCompleteNotification(Model):
         """Server tells the client that the user has finished an elicitation at a URL. https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitationcompletenotification"""
@@ -323,7 +313,7 @@ if TYPE_CHECKING or is_needed("Icon"):
         """Background that the icon suits: `light` or `dark`; either when absent."""
 
 
-if TYPE_CHECKING or is_needed("Icons", "Icon"):
+if TYPE_CHECKING or is_needed("Icons"):
 
     class Icons(Model):
         """Base of objects that may have icons. https://modelcontextprotocol.io/specification/2025-11-25/schema#icons"""
@@ -332,7 +322,7 @@ if TYPE_CHECKING or is_needed("Icons", "Icon"):
         """Pictures for user interfaces, in various sizes and formats."""
 
 
-if TYPE_CHECKING or is_needed("Implementation", "Icon"):
+if TYPE_CHECKING or is_needed("Implementation"):
 
     class Implementation(Model):
         """Name, version and display details of a client or server program. https://modelcontextprotocol.io/specification/2025-11-25/schema#implementation"""
@@ -390,7 +380,7 @@ if TYPE_CHECKING or is_needed("LoggingLevel"):
     """Severity of a log message, on the syslog scale."""
 
 
-if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams", "LoggingLevel"):
+if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams"):
 
     class LoggingMessageNotificationParams(Model):
         """Log message with its severity and source. https://modelcontextprotocol.io/specification/2025-11-25/schema#loggingmessagenotificationparams"""
@@ -405,7 +395,7 @@ if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams", "LoggingLevel"
         """Content of the log message: text or any other JSON value."""
 
 
-if TYPE_CHECKING or is_needed("LoggingMessageNotification", "LoggingMessageNotificationParams"):
+if TYPE_CHECKING or is_needed("LoggingMessageNotification"):
 
     class LoggingMessageNotification(Model):
         """Server sends the client a log message. https://modelcontextprotocol.io/specification/2025-11-25/schema#loggingmessagenotification"""
@@ -427,7 +417,7 @@ if TYPE_CHECKING or is_needed("ModelHint"):
         """Part of the name of a model or family, such as `sonnet`."""
 
 
-if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
+if TYPE_CHECKING or is_needed("ModelPreferences"):
 
     class ModelPreferences(Model):
         """Preferences of the server for a model, for the client to consider when it picks one. https://modelcontextprotocol.io/specification/2025-11-25/schema#modelpreferences"""
@@ -462,7 +452,7 @@ if TYPE_CHECKING or is_needed("NotificationParams"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("InitializedNotification", "NotificationParams"):
+if TYPE_CHECKING or is_needed("InitializedNotification"):
 
     class InitializedNotification(Model):
         """Client tells the server that it is ready for normal operation. https://modelcontextprotocol.io/specification/2025-11-25/schema#initializednotification"""
@@ -510,7 +500,7 @@ if TYPE_CHECKING or is_needed("ProgressToken"):
     """Token of the requester's choice that ties progress notifications to a request."""
 
 
-if TYPE_CHECKING or is_needed("ProgressNotificationParams", "ProgressToken"):
+if TYPE_CHECKING or is_needed("ProgressNotificationParams"):
 
     class ProgressNotificationParams(Model):
         """Progress made so far on a request. https://modelcontextprotocol.io/specification/2025-11-25/schema#progressnotificationparams"""
@@ -527,7 +517,7 @@ if TYPE_CHECKING or is_needed("ProgressNotificationParams", "ProgressToken"):
         """Description of the progress, for people."""
 
 
-if TYPE_CHECKING or is_needed("ProgressNotification", "ProgressNotificationParams"):
+if TYPE_CHECKING or is_needed("ProgressNotification"):
 
     class ProgressNotification(Model):
         """Receiver of a request tells its sender how far the work has come. https://modelcontextprotocol.io/specification/2025-11-25/schema#progressnotification"""
@@ -555,7 +545,7 @@ if TYPE_CHECKING or is_needed("PromptArgument"):
         """True if the argument is required; false when absent."""
 
 
-if TYPE_CHECKING or is_needed("Prompt", "Icon", "PromptArgument"):
+if TYPE_CHECKING or is_needed("Prompt"):
 
     class Prompt(Model):
         """Ready-made messages, with blanks that arguments fill, for people to choose. https://modelcontextprotocol.io/specification/2025-11-25/schema#prompt"""
@@ -574,7 +564,7 @@ if TYPE_CHECKING or is_needed("Prompt", "Icon", "PromptArgument"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("ListPromptsResult", "Prompt"):
+if TYPE_CHECKING or is_needed("ListPromptsResult"):
 
     class ListPromptsResult(Model):
         """Server returns one page of its prompts. https://modelcontextprotocol.io/specification/2025-11-25/schema#listpromptsresult"""
@@ -587,7 +577,7 @@ if TYPE_CHECKING or is_needed("ListPromptsResult", "Prompt"):
         """Prompts on this page."""
 
 
-if TYPE_CHECKING or is_needed("PromptListChangedNotification", "NotificationParams"):
+if TYPE_CHECKING or is_needed("PromptListChangedNotification"):
 
     class PromptListChangedNotification(Model):
         """Server tells the client that its list of prompts has changed. https://modelcontextprotocol.io/specification/2025-11-25/schema#promptlistchangednotification"""
@@ -638,7 +628,7 @@ if TYPE_CHECKING or is_needed("RequestId"):
     """Identifier of a JSON-RPC request."""
 
 
-if TYPE_CHECKING or is_needed("CancelTaskRequest", "CancelTaskRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CancelTaskRequest"):
 
     class CancelTaskRequest(Model):
         """Sender asks the other side to stop a task. https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskrequest"""
@@ -653,7 +643,7 @@ if TYPE_CHECKING or is_needed("CancelTaskRequest", "CancelTaskRequestParams", "R
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("CancelledNotificationParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CancelledNotificationParams"):
 
     class CancelledNotificationParams(Model):
         """Request to cancel, and the reason. https://modelcontextprotocol.io/specification/2025-11-25/schema#cancellednotificationparams"""
@@ -666,7 +656,7 @@ if TYPE_CHECKING or is_needed("CancelledNotificationParams", "RequestId"):
         """Reason for the cancellation, as text to log or show."""
 
 
-if TYPE_CHECKING or is_needed("CancelledNotification", "CancelledNotificationParams"):
+if TYPE_CHECKING or is_needed("CancelledNotification"):
 
     class CancelledNotification(Model):
         """Sender tells the other side to stop work on a request whose result is no longer wanted. https://modelcontextprotocol.io/specification/2025-11-25/schema#cancellednotification"""
@@ -679,7 +669,7 @@ if TYPE_CHECKING or is_needed("CancelledNotification", "CancelledNotificationPar
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("GetTaskPayloadRequest", "GetTaskPayloadRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("GetTaskPayloadRequest"):
 
     class GetTaskPayloadRequest(Model):
         """Sender asks the other side for the result of a finished task. https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadrequest"""
@@ -694,7 +684,7 @@ if TYPE_CHECKING or is_needed("GetTaskPayloadRequest", "GetTaskPayloadRequestPar
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("GetTaskRequest", "GetTaskRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("GetTaskRequest"):
 
     class GetTaskRequest(Model):
         """Sender asks the other side for the current state of a task. https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskrequest"""
@@ -709,7 +699,7 @@ if TYPE_CHECKING or is_needed("GetTaskRequest", "GetTaskRequestParams", "Request
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("JSONRPCErrorResponse", "Error", "RequestId"):
+if TYPE_CHECKING or is_needed("JSONRPCErrorResponse"):
 
     class JSONRPCErrorResponse(Model):
         """JSON-RPC response that reports a failure. https://modelcontextprotocol.io/specification/2025-11-25/schema#jsonrpcerrorresponse"""
@@ -722,7 +712,7 @@ if TYPE_CHECKING or is_needed("JSONRPCErrorResponse", "Error", "RequestId"):
         """The failure, as a JSON-RPC error object."""
 
 
-if TYPE_CHECKING or is_needed("JSONRPCRequest", "RequestId"):
+if TYPE_CHECKING or is_needed("JSONRPCRequest"):
 
     class JSONRPCRequest(Model):
         """JSON-RPC message that must be answered. https://modelcontextprotocol.io/specification/2025-11-25/schema#jsonrpcrequest"""
@@ -742,7 +732,7 @@ if TYPE_CHECKING or is_needed("RequestParamsMeta"):
     """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("GetPromptRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("GetPromptRequestParams"):
 
     class GetPromptRequestParams(Model):
         """Prompt to fetch, with its arguments. https://modelcontextprotocol.io/specification/2025-11-25/schema#getpromptrequestparams"""
@@ -755,7 +745,7 @@ if TYPE_CHECKING or is_needed("GetPromptRequestParams", "RequestParamsMeta"):
         """Values for the arguments of the prompt, by name."""
 
 
-if TYPE_CHECKING or is_needed("GetPromptRequest", "GetPromptRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("GetPromptRequest"):
 
     class GetPromptRequest(Model):
         """Client asks the server for a prompt filled in with arguments. https://modelcontextprotocol.io/specification/2025-11-25/schema#getpromptrequest"""
@@ -770,7 +760,7 @@ if TYPE_CHECKING or is_needed("GetPromptRequest", "GetPromptRequestParams", "Req
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("InitializeRequestParams", "ClientCapabilities", "Implementation", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("InitializeRequestParams"):
 
     class InitializeRequestParams(Model):
         """Protocol version, capabilities and identity of the client. https://modelcontextprotocol.io/specification/2025-11-25/schema#initializerequestparams"""
@@ -785,7 +775,7 @@ if TYPE_CHECKING or is_needed("InitializeRequestParams", "ClientCapabilities", "
         """Name and version of the client."""
 
 
-if TYPE_CHECKING or is_needed("InitializeRequest", "InitializeRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("InitializeRequest"):
 
     class InitializeRequest(Model):
         """Client opens a session, stating its protocol version and capabilities. https://modelcontextprotocol.io/specification/2025-11-25/schema#initializerequest"""
@@ -800,7 +790,7 @@ if TYPE_CHECKING or is_needed("InitializeRequest", "InitializeRequestParams", "R
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("PaginatedRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("PaginatedRequestParams"):
 
     class PaginatedRequestParams(Model):
         """Parameters of a request for one page of a list. https://modelcontextprotocol.io/specification/2025-11-25/schema#paginatedrequestparams"""
@@ -811,7 +801,7 @@ if TYPE_CHECKING or is_needed("PaginatedRequestParams", "RequestParamsMeta"):
         """Position in the list: the `nextCursor` of the previous page."""
 
 
-if TYPE_CHECKING or is_needed("ListPromptsRequest", "PaginatedRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListPromptsRequest"):
 
     class ListPromptsRequest(Model):
         """Client asks the server which prompts it offers. https://modelcontextprotocol.io/specification/2025-11-25/schema#listpromptsrequest"""
@@ -826,7 +816,7 @@ if TYPE_CHECKING or is_needed("ListPromptsRequest", "PaginatedRequestParams", "R
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest", "PaginatedRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest"):
 
     class ListResourceTemplatesRequest(Model):
         """Client asks the server which resource templates it offers. https://modelcontextprotocol.io/specification/2025-11-25/schema#listresourcetemplatesrequest"""
@@ -841,7 +831,7 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest", "PaginatedRequestP
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("ListResourcesRequest", "PaginatedRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListResourcesRequest"):
 
     class ListResourcesRequest(Model):
         """Client asks the server which resources it offers. https://modelcontextprotocol.io/specification/2025-11-25/schema#listresourcesrequest"""
@@ -856,7 +846,7 @@ if TYPE_CHECKING or is_needed("ListResourcesRequest", "PaginatedRequestParams", 
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("ListTasksRequest", "PaginatedRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListTasksRequest"):
 
     class ListTasksRequest(Model):
         """Sender asks the other side which tasks it holds. https://modelcontextprotocol.io/specification/2025-11-25/schema#listtasksrequest"""
@@ -871,7 +861,7 @@ if TYPE_CHECKING or is_needed("ListTasksRequest", "PaginatedRequestParams", "Req
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("ListToolsRequest", "PaginatedRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListToolsRequest"):
 
     class ListToolsRequest(Model):
         """Client asks the server which tools it offers. https://modelcontextprotocol.io/specification/2025-11-25/schema#listtoolsrequest"""
@@ -886,7 +876,7 @@ if TYPE_CHECKING or is_needed("ListToolsRequest", "PaginatedRequestParams", "Req
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("PaginatedRequest", "PaginatedRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("PaginatedRequest"):
 
     class PaginatedRequest(Model):
         """Base of requests for one page of a list. https://modelcontextprotocol.io/specification/2025-11-25/schema#paginatedrequest"""
@@ -901,7 +891,7 @@ if TYPE_CHECKING or is_needed("PaginatedRequest", "PaginatedRequestParams", "Req
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("ReadResourceRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ReadResourceRequestParams"):
 
     class ReadResourceRequestParams(Model):
         """Resource to read. https://modelcontextprotocol.io/specification/2025-11-25/schema#readresourcerequestparams"""
@@ -912,7 +902,7 @@ if TYPE_CHECKING or is_needed("ReadResourceRequestParams", "RequestParamsMeta"):
         """URI to read."""
 
 
-if TYPE_CHECKING or is_needed("ReadResourceRequest", "ReadResourceRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ReadResourceRequest"):
 
     class ReadResourceRequest(Model):
         """Client asks the server for the contents of a resource. https://modelcontextprotocol.io/specification/2025-11-25/schema#readresourcerequest"""
@@ -927,7 +917,7 @@ if TYPE_CHECKING or is_needed("ReadResourceRequest", "ReadResourceRequestParams"
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("RequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("RequestParams"):
 
     class RequestParams(Model):
         """Parameters that every request may have. https://modelcontextprotocol.io/specification/2025-11-25/schema#requestparams"""
@@ -936,7 +926,7 @@ if TYPE_CHECKING or is_needed("RequestParams", "RequestParamsMeta"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("ListRootsRequest", "RequestId", "RequestParams"):
+if TYPE_CHECKING or is_needed("ListRootsRequest"):
 
     class ListRootsRequest(Model):
         """Server asks the client which directories and files it may work on. https://modelcontextprotocol.io/specification/2025-11-25/schema#listrootsrequest"""
@@ -951,7 +941,7 @@ if TYPE_CHECKING or is_needed("ListRootsRequest", "RequestId", "RequestParams"):
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("PingRequest", "RequestId", "RequestParams"):
+if TYPE_CHECKING or is_needed("PingRequest"):
 
     class PingRequest(Model):
         """Either side checks that the other still responds. https://modelcontextprotocol.io/specification/2025-11-25/schema#pingrequest"""
@@ -979,7 +969,7 @@ if TYPE_CHECKING or is_needed("ResourceContents"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("ResourceListChangedNotification", "NotificationParams"):
+if TYPE_CHECKING or is_needed("ResourceListChangedNotification"):
 
     class ResourceListChangedNotification(Model):
         """Server tells the client that its list of resources has changed. https://modelcontextprotocol.io/specification/2025-11-25/schema#resourcelistchangednotification"""
@@ -992,7 +982,7 @@ if TYPE_CHECKING or is_needed("ResourceListChangedNotification", "NotificationPa
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("ResourceRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ResourceRequestParams"):
 
     class ResourceRequestParams(Model):
         """Base of parameters that name a resource. https://modelcontextprotocol.io/specification/2025-11-25/schema#resourcerequestparams"""
@@ -1014,14 +1004,7 @@ if TYPE_CHECKING or is_needed("ResourceTemplateReference"):
         """URI, or template of URIs, to which the argument belongs."""
 
 
-if TYPE_CHECKING or is_needed(
-    "CompleteRequestParams",
-    "CompleteRequestParamsArgument",
-    "CompleteRequestParamsContext",
-    "PromptReference",
-    "RequestParamsMeta",
-    "ResourceTemplateReference",
-):
+if TYPE_CHECKING or is_needed("CompleteRequestParams"):
 
     class CompleteRequestParams(Model):
         """Prompt or resource template, and the partly typed argument to complete. https://modelcontextprotocol.io/specification/2025-11-25/schema#completerequestparams"""
@@ -1036,7 +1019,7 @@ if TYPE_CHECKING or is_needed(
         """Known values that may narrow the suggestions."""
 
 
-if TYPE_CHECKING or is_needed("CompleteRequest", "CompleteRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CompleteRequest"):
 
     class CompleteRequest(Model):
         """Client asks the server for suggested values of a prompt argument or template variable. https://modelcontextprotocol.io/specification/2025-11-25/schema#completerequest"""
@@ -1062,7 +1045,7 @@ if TYPE_CHECKING or is_needed("ResourceUpdatedNotificationParams"):
         """URI of the changed resource, which may lie below the one subscribed to."""
 
 
-if TYPE_CHECKING or is_needed("ResourceUpdatedNotification", "ResourceUpdatedNotificationParams"):
+if TYPE_CHECKING or is_needed("ResourceUpdatedNotification"):
 
     class ResourceUpdatedNotification(Model):
         """Server tells the client that the contents of a resource have changed. https://modelcontextprotocol.io/specification/2025-11-25/schema#resourceupdatednotification"""
@@ -1089,7 +1072,7 @@ if TYPE_CHECKING or is_needed("EmptyResult", "Result"):
     """Result with nothing beyond the common fields."""
 
 
-if TYPE_CHECKING or is_needed("JSONRPCResultResponse", "RequestId", "Result"):
+if TYPE_CHECKING or is_needed("JSONRPCResultResponse"):
 
     class JSONRPCResultResponse(Model):
         """JSON-RPC response that carries the result of a request. https://modelcontextprotocol.io/specification/2025-11-25/schema#jsonrpcresultresponse"""
@@ -1123,7 +1106,7 @@ if TYPE_CHECKING or is_needed("Role"):
     """Side of a conversation: `user` or `assistant`."""
 
 
-if TYPE_CHECKING or is_needed("Annotations", "Role"):
+if TYPE_CHECKING or is_needed("Annotations"):
 
     class Annotations(Model):
         """Hints about an object: its audience, importance and date. https://modelcontextprotocol.io/specification/2025-11-25/schema#annotations"""
@@ -1136,7 +1119,7 @@ if TYPE_CHECKING or is_needed("Annotations", "Role"):
         """Time of the last change of the object, in ISO 8601."""
 
 
-if TYPE_CHECKING or is_needed("AudioContent", "Annotations"):
+if TYPE_CHECKING or is_needed("AudioContent"):
 
     class AudioContent(Model):
         """Sound, as base64 data with its media type. https://modelcontextprotocol.io/specification/2025-11-25/schema#audiocontent"""
@@ -1153,7 +1136,7 @@ if TYPE_CHECKING or is_needed("AudioContent", "Annotations"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("ImageContent", "Annotations"):
+if TYPE_CHECKING or is_needed("ImageContent"):
 
     class ImageContent(Model):
         """Picture, as base64 data with its media type. https://modelcontextprotocol.io/specification/2025-11-25/schema#imagecontent"""
@@ -1170,7 +1153,7 @@ if TYPE_CHECKING or is_needed("ImageContent", "Annotations"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("Resource", "Annotations", "Icon"):
+if TYPE_CHECKING or is_needed("Resource"):
 
     class Resource(Model):
         """Data that the server offers for reading, under a URI. https://modelcontextprotocol.io/specification/2025-11-25/schema#resource"""
@@ -1195,7 +1178,7 @@ if TYPE_CHECKING or is_needed("Resource", "Annotations", "Icon"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("ListResourcesResult", "Resource"):
+if TYPE_CHECKING or is_needed("ListResourcesResult"):
 
     class ListResourcesResult(Model):
         """Server returns one page of its resources. https://modelcontextprotocol.io/specification/2025-11-25/schema#listresourcesresult"""
@@ -1208,7 +1191,7 @@ if TYPE_CHECKING or is_needed("ListResourcesResult", "Resource"):
         """Resources on this page."""
 
 
-if TYPE_CHECKING or is_needed("ResourceLink", "Annotations", "Icon"):
+if TYPE_CHECKING or is_needed("ResourceLink"):
 
     class ResourceLink(Model):
         """Pointer to a resource, placed in a message or result in lieu of its contents. https://modelcontextprotocol.io/specification/2025-11-25/schema#resourcelink"""
@@ -1235,7 +1218,7 @@ if TYPE_CHECKING or is_needed("ResourceLink", "Annotations", "Icon"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations", "Icon"):
+if TYPE_CHECKING or is_needed("ResourceTemplate"):
 
     class ResourceTemplate(Model):
         """Family of resources whose URIs follow a template. https://modelcontextprotocol.io/specification/2025-11-25/schema#resourcetemplate"""
@@ -1258,7 +1241,7 @@ if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations", "Icon"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("ListResourceTemplatesResult", "ResourceTemplate"):
+if TYPE_CHECKING or is_needed("ListResourceTemplatesResult"):
 
     class ListResourceTemplatesResult(Model):
         """Server returns one page of its resource templates. https://modelcontextprotocol.io/specification/2025-11-25/schema#listresourcetemplatesresult"""
@@ -1284,7 +1267,7 @@ if TYPE_CHECKING or is_needed("Root"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("ListRootsResult", "Root"):
+if TYPE_CHECKING or is_needed("ListRootsResult"):
 
     class ListRootsResult(Model):
         """Client returns its roots. https://modelcontextprotocol.io/specification/2025-11-25/schema#listrootsresult"""
@@ -1295,7 +1278,7 @@ if TYPE_CHECKING or is_needed("ListRootsResult", "Root"):
         """Directories and files on which the server may work."""
 
 
-if TYPE_CHECKING or is_needed("RootsListChangedNotification", "NotificationParams"):
+if TYPE_CHECKING or is_needed("RootsListChangedNotification"):
 
     class RootsListChangedNotification(Model):
         """Client tells the server that its roots have changed. https://modelcontextprotocol.io/specification/2025-11-25/schema#rootslistchangednotification"""
@@ -1337,7 +1320,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesTasksRequestsTools"):
         """Present when `tools/call` may run as a task."""
 
 
-if TYPE_CHECKING or is_needed("ServerCapabilitiesTasksRequests", "ServerCapabilitiesTasksRequestsTools"):
+if TYPE_CHECKING or is_needed("ServerCapabilitiesTasksRequests"):
 
     class ServerCapabilitiesTasksRequests(Model):
         """Kinds of request that may run as tasks. https://modelcontextprotocol.io/specification/2025-11-25/schema#servercapabilities"""
@@ -1346,7 +1329,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesTasksRequests", "ServerCapabili
         """Present when the server can run tools as tasks."""
 
 
-if TYPE_CHECKING or is_needed("ServerCapabilitiesTasks", "ServerCapabilitiesTasksRequests"):
+if TYPE_CHECKING or is_needed("ServerCapabilitiesTasks"):
 
     class ServerCapabilitiesTasks(Model):
         """Present when the server can run requests as tasks. https://modelcontextprotocol.io/specification/2025-11-25/schema#servercapabilities"""
@@ -1368,13 +1351,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesTools"):
         """True if changes to the list are announced by notifications."""
 
 
-if TYPE_CHECKING or is_needed(
-    "ServerCapabilities",
-    "ServerCapabilitiesPrompts",
-    "ServerCapabilitiesResources",
-    "ServerCapabilitiesTasks",
-    "ServerCapabilitiesTools",
-):
+if TYPE_CHECKING or is_needed("ServerCapabilities"):
 
     class ServerCapabilities(Model):
         """Optional features that the server supports. https://modelcontextprotocol.io/specification/2025-11-25/schema#servercapabilities"""
@@ -1395,7 +1372,7 @@ if TYPE_CHECKING or is_needed(
         """Present when the server can run requests as tasks."""
 
 
-if TYPE_CHECKING or is_needed("InitializeResult", "Implementation", "ServerCapabilities"):
+if TYPE_CHECKING or is_needed("InitializeResult"):
 
     class InitializeResult(Model):
         """Server accepts a session, stating its protocol version and capabilities. https://modelcontextprotocol.io/specification/2025-11-25/schema#initializeresult"""
@@ -1412,7 +1389,7 @@ if TYPE_CHECKING or is_needed("InitializeResult", "Implementation", "ServerCapab
         """Advice for the model on making good use of the server."""
 
 
-if TYPE_CHECKING or is_needed("SetLevelRequestParams", "LoggingLevel", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("SetLevelRequestParams"):
 
     class SetLevelRequestParams(Model):
         """Lowest severity to send. https://modelcontextprotocol.io/specification/2025-11-25/schema#setlevelrequestparams"""
@@ -1423,7 +1400,7 @@ if TYPE_CHECKING or is_needed("SetLevelRequestParams", "LoggingLevel", "RequestP
         """Lowest severity to send."""
 
 
-if TYPE_CHECKING or is_needed("SetLevelRequest", "RequestId", "SetLevelRequestParams"):
+if TYPE_CHECKING or is_needed("SetLevelRequest"):
 
     class SetLevelRequest(Model):
         """Client asks the server to send only log messages of some severity or above. https://modelcontextprotocol.io/specification/2025-11-25/schema#setlevelrequest"""
@@ -1459,7 +1436,7 @@ if TYPE_CHECKING or is_needed("StringSchema"):
         """Initial value of the field."""
 
 
-if TYPE_CHECKING or is_needed("SubscribeRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("SubscribeRequestParams"):
 
     class SubscribeRequestParams(Model):
         """Resource to watch. https://modelcontextprotocol.io/specification/2025-11-25/schema#subscriberequestparams"""
@@ -1470,7 +1447,7 @@ if TYPE_CHECKING or is_needed("SubscribeRequestParams", "RequestParamsMeta"):
         """URI of the resource to watch."""
 
 
-if TYPE_CHECKING or is_needed("SubscribeRequest", "RequestId", "SubscribeRequestParams"):
+if TYPE_CHECKING or is_needed("SubscribeRequest"):
 
     class SubscribeRequest(Model):
         """Client asks the server to announce changes to a resource. https://modelcontextprotocol.io/specification/2025-11-25/schema#subscriberequest"""
@@ -1494,7 +1471,7 @@ if TYPE_CHECKING or is_needed("TaskMetadata"):
         """Time for which to keep the task after its creation, in milliseconds."""
 
 
-if TYPE_CHECKING or is_needed("CallToolRequestParams", "RequestParamsMeta", "TaskMetadata"):
+if TYPE_CHECKING or is_needed("CallToolRequestParams"):
 
     class CallToolRequestParams(Model):
         """Tool to run, with its arguments. https://modelcontextprotocol.io/specification/2025-11-25/schema#calltoolrequestparams"""
@@ -1509,7 +1486,7 @@ if TYPE_CHECKING or is_needed("CallToolRequestParams", "RequestParamsMeta", "Tas
         """Arguments for the tool, by name."""
 
 
-if TYPE_CHECKING or is_needed("CallToolRequest", "CallToolRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CallToolRequest"):
 
     class CallToolRequest(Model):
         """Client asks the server to run a tool. https://modelcontextprotocol.io/specification/2025-11-25/schema#calltoolrequest"""
@@ -1524,9 +1501,7 @@ if TYPE_CHECKING or is_needed("CallToolRequest", "CallToolRequestParams", "Reque
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed(
-    "ElicitRequestFormParams", "ElicitRequestFormParamsRequestedSchema", "RequestParamsMeta", "TaskMetadata"
-):
+if TYPE_CHECKING or is_needed("ElicitRequestFormParams"):
 
     class ElicitRequestFormParams(Model):
         """Question to the user that a form shown by the client answers. https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitrequestformparams"""
@@ -1543,7 +1518,7 @@ if TYPE_CHECKING or is_needed(
         """JSON Schema of the form: a flat object of simple fields."""
 
 
-if TYPE_CHECKING or is_needed("ElicitRequestURLParams", "RequestParamsMeta", "TaskMetadata"):
+if TYPE_CHECKING or is_needed("ElicitRequestURLParams"):
 
     class ElicitRequestURLParams(Model):
         """Request that the user visit a URL, so that the input bypasses the client. https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitrequesturlparams"""
@@ -1569,7 +1544,7 @@ if TYPE_CHECKING or is_needed("ElicitRequestParams", "ElicitRequestFormParams", 
         ElicitRequestParams = union("ElicitRequestParams", __name__, ElicitRequestParams, untagged)
 
 
-if TYPE_CHECKING or is_needed("ElicitRequest", "ElicitRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ElicitRequest"):
 
     class ElicitRequest(Model):
         """Server asks the client to get input from the user. https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitrequest"""
@@ -1584,7 +1559,7 @@ if TYPE_CHECKING or is_needed("ElicitRequest", "ElicitRequestParams", "RequestId
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("TaskAugmentedRequestParams", "RequestParamsMeta", "TaskMetadata"):
+if TYPE_CHECKING or is_needed("TaskAugmentedRequestParams"):
 
     class TaskAugmentedRequestParams(Model):
         """Base of parameters of requests that may run as tasks. https://modelcontextprotocol.io/specification/2025-11-25/schema#taskaugmentedrequestparams"""
@@ -1600,7 +1575,7 @@ if TYPE_CHECKING or is_needed("TaskStatus"):
     """State of a task, such as `working` or `completed`."""
 
 
-if TYPE_CHECKING or is_needed("CancelTaskResult", "TaskStatus"):
+if TYPE_CHECKING or is_needed("CancelTaskResult"):
 
     class CancelTaskResult(Model):
         """Receiver answers `tasks/cancel` with the task. https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskresult"""
@@ -1623,7 +1598,7 @@ if TYPE_CHECKING or is_needed("CancelTaskResult", "TaskStatus"):
         """Time to wait between polls of the task, in milliseconds."""
 
 
-if TYPE_CHECKING or is_needed("GetTaskResult", "TaskStatus"):
+if TYPE_CHECKING or is_needed("GetTaskResult"):
 
     class GetTaskResult(Model):
         """Receiver returns the current state of a task. https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskresult"""
@@ -1646,7 +1621,7 @@ if TYPE_CHECKING or is_needed("GetTaskResult", "TaskStatus"):
         """Time to wait between polls of the task, in milliseconds."""
 
 
-if TYPE_CHECKING or is_needed("Task", "TaskStatus"):
+if TYPE_CHECKING or is_needed("Task"):
 
     class Task(Model):
         """State of a piece of work whose outcome is fetched later. https://modelcontextprotocol.io/specification/2025-11-25/schema#task"""
@@ -1667,7 +1642,7 @@ if TYPE_CHECKING or is_needed("Task", "TaskStatus"):
         """Time to wait between polls of the task, in milliseconds."""
 
 
-if TYPE_CHECKING or is_needed("CreateTaskResult", "Task"):
+if TYPE_CHECKING or is_needed("CreateTaskResult"):
 
     class CreateTaskResult(Model):
         """Receiver answers a request with a task that will produce the outcome later. https://modelcontextprotocol.io/specification/2025-11-25/schema#createtaskresult"""
@@ -1685,7 +1660,7 @@ if TYPE_CHECKING or is_needed("ElicitRequestResult", "CreateTaskResult", "Elicit
         ElicitRequestResult = union("ElicitRequestResult", __name__, ElicitRequestResult, untagged)
 
 
-if TYPE_CHECKING or is_needed("ListTasksResult", "Task"):
+if TYPE_CHECKING or is_needed("ListTasksResult"):
 
     class ListTasksResult(Model):
         """Receiver returns one page of its tasks. https://modelcontextprotocol.io/specification/2025-11-25/schema#listtasksresult"""
@@ -1698,7 +1673,7 @@ if TYPE_CHECKING or is_needed("ListTasksResult", "Task"):
         """Tasks on this page."""
 
 
-if TYPE_CHECKING or is_needed("TaskStatusNotificationParams", "TaskStatus"):
+if TYPE_CHECKING or is_needed("TaskStatusNotificationParams"):
 
     class TaskStatusNotificationParams(Model):
         """New state of a task. https://modelcontextprotocol.io/specification/2025-11-25/schema#taskstatusnotificationparams"""
@@ -1721,7 +1696,7 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParams", "TaskStatus"):
         """Time to wait between polls of the task, in milliseconds."""
 
 
-if TYPE_CHECKING or is_needed("TaskStatusNotification", "TaskStatusNotificationParams"):
+if TYPE_CHECKING or is_needed("TaskStatusNotification"):
 
     class TaskStatusNotification(Model):
         """Side that runs a task tells the other that its state has changed. https://modelcontextprotocol.io/specification/2025-11-25/schema#taskstatusnotification"""
@@ -1754,7 +1729,7 @@ if TYPE_CHECKING or is_needed(
         ClientNotification = union("ClientNotification", __name__, ClientNotification, Field(discriminator="method"))
 
 
-if TYPE_CHECKING or is_needed("TextContent", "Annotations"):
+if TYPE_CHECKING or is_needed("TextContent"):
 
     class TextContent(Model):
         """Text in a message or result. https://modelcontextprotocol.io/specification/2025-11-25/schema#textcontent"""
@@ -1791,7 +1766,7 @@ if TYPE_CHECKING or is_needed("EmbeddedResourceResource", "BlobResourceContents"
         EmbeddedResourceResource = union("EmbeddedResourceResource", __name__, EmbeddedResourceResource, untagged)
 
 
-if TYPE_CHECKING or is_needed("EmbeddedResource", "Annotations", "EmbeddedResourceResource"):
+if TYPE_CHECKING or is_needed("EmbeddedResource"):
 
     class EmbeddedResource(Model):
         """Resource whose contents are included in a message or result. https://modelcontextprotocol.io/specification/2025-11-25/schema#embeddedresource"""
@@ -1815,7 +1790,7 @@ if TYPE_CHECKING or is_needed(
         ContentBlock = union("ContentBlock", __name__, ContentBlock, Field(discriminator="type"))
 
 
-if TYPE_CHECKING or is_needed("CallToolResult", "ContentBlock"):
+if TYPE_CHECKING or is_needed("CallToolResult"):
 
     class CallToolResult(Model):
         """Server returns the output of a tool, or its error. https://modelcontextprotocol.io/specification/2025-11-25/schema#calltoolresult"""
@@ -1837,7 +1812,7 @@ if TYPE_CHECKING or is_needed("CallToolRequestResult", "CallToolResult", "Create
         CallToolRequestResult = union("CallToolRequestResult", __name__, CallToolRequestResult, untagged)
 
 
-if TYPE_CHECKING or is_needed("PromptMessage", "ContentBlock", "Role"):
+if TYPE_CHECKING or is_needed("PromptMessage"):
 
     class PromptMessage(Model):
         """One message of a prompt. https://modelcontextprotocol.io/specification/2025-11-25/schema#promptmessage"""
@@ -1848,7 +1823,7 @@ if TYPE_CHECKING or is_needed("PromptMessage", "ContentBlock", "Role"):
         """Content of the message."""
 
 
-if TYPE_CHECKING or is_needed("GetPromptResult", "PromptMessage"):
+if TYPE_CHECKING or is_needed("GetPromptResult"):
 
     class GetPromptResult(Model):
         """Server returns the messages of a prompt. https://modelcontextprotocol.io/specification/2025-11-25/schema#getpromptresult"""
@@ -1861,7 +1836,7 @@ if TYPE_CHECKING or is_needed("GetPromptResult", "PromptMessage"):
         """Messages of the prompt, in order."""
 
 
-if TYPE_CHECKING or is_needed("ReadResourceResult", "EmbeddedResourceResource"):
+if TYPE_CHECKING or is_needed("ReadResourceResult"):
 
     class ReadResourceResult(Model):
         """Server returns the contents of a resource. https://modelcontextprotocol.io/specification/2025-11-25/schema#readresourceresult"""
@@ -1883,7 +1858,7 @@ if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItemsAnyOfItem"):
         """Label of the choice."""
 
 
-if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItems", "TitledMultiSelectEnumSchemaItemsAnyOfItem"):
+if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItems"):
 
     class TitledMultiSelectEnumSchemaItems(Model):
         """Schema of the values to choose from. https://modelcontextprotocol.io/specification/2025-11-25/schema#titledmultiselectenumschema"""
@@ -1892,7 +1867,7 @@ if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItems", "TitledMultiSe
         """Choices, each with its label."""
 
 
-if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchema", "TitledMultiSelectEnumSchemaItems"):
+if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchema"):
 
     class TitledMultiSelectEnumSchema(Model):
         """Form field for any number of choices, each with a label. https://modelcontextprotocol.io/specification/2025-11-25/schema#titledmultiselectenumschema"""
@@ -1924,7 +1899,7 @@ if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchemaOneOfItem"):
         """Label of the choice."""
 
 
-if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchema", "TitledSingleSelectEnumSchemaOneOfItem"):
+if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchema"):
 
     class TitledSingleSelectEnumSchema(Model):
         """Form field for one choice among labelled values. https://modelcontextprotocol.io/specification/2025-11-25/schema#titledsingleselectenumschema"""
@@ -1981,7 +1956,7 @@ if TYPE_CHECKING or is_needed("ToolInputSchema"):
     """JSON Schema of the tool's arguments."""
 
 
-if TYPE_CHECKING or is_needed("ToolListChangedNotification", "NotificationParams"):
+if TYPE_CHECKING or is_needed("ToolListChangedNotification"):
 
     class ToolListChangedNotification(Model):
         """Server tells the client that its list of tools has changed. https://modelcontextprotocol.io/specification/2025-11-25/schema#toollistchangednotification"""
@@ -2027,9 +2002,7 @@ if TYPE_CHECKING or is_needed("ToolOutputSchema"):
     """JSON Schema of the tool's structured output."""
 
 
-if TYPE_CHECKING or is_needed(
-    "Tool", "Icon", "ToolAnnotations", "ToolExecution", "ToolInputSchema", "ToolOutputSchema"
-):
+if TYPE_CHECKING or is_needed("Tool"):
 
     class Tool(Model):
         """A function that the server offers to the model, with the schema of its arguments. https://modelcontextprotocol.io/specification/2025-11-25/schema#tool"""
@@ -2054,7 +2027,7 @@ if TYPE_CHECKING or is_needed(
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("ListToolsResult", "Tool"):
+if TYPE_CHECKING or is_needed("ListToolsResult"):
 
     class ListToolsResult(Model):
         """Server returns one page of its tools. https://modelcontextprotocol.io/specification/2025-11-25/schema#listtoolsresult"""
@@ -2105,7 +2078,7 @@ if TYPE_CHECKING or is_needed(
         ServerResult = union("ServerResult", __name__, ServerResult, untagged)
 
 
-if TYPE_CHECKING or is_needed("ToolResultContent", "ContentBlock"):
+if TYPE_CHECKING or is_needed("ToolResultContent"):
 
     class ToolResultContent(Model):
         """Outcome of a tool call, given back to the model. https://modelcontextprotocol.io/specification/2025-11-25/schema#toolresultcontent"""
@@ -2154,16 +2127,7 @@ if TYPE_CHECKING or is_needed(
         )
 
 
-if TYPE_CHECKING or is_needed(
-    "CreateMessageResult",
-    "AudioContent",
-    "ImageContent",
-    "Role",
-    "SamplingMessageContentBlock",
-    "TextContent",
-    "ToolResultContent",
-    "ToolUseContent",
-):
+if TYPE_CHECKING or is_needed("CreateMessageResult"):
 
     class CreateMessageResult(Model):
         """Client returns the message that the model generated. https://modelcontextprotocol.io/specification/2025-11-25/schema#createmessageresult"""
@@ -2220,16 +2184,7 @@ if TYPE_CHECKING or is_needed("CreateMessageRequestResult", "CreateMessageResult
         CreateMessageRequestResult = union("CreateMessageRequestResult", __name__, CreateMessageRequestResult, untagged)
 
 
-if TYPE_CHECKING or is_needed(
-    "SamplingMessage",
-    "AudioContent",
-    "ImageContent",
-    "Role",
-    "SamplingMessageContentBlock",
-    "TextContent",
-    "ToolResultContent",
-    "ToolUseContent",
-):
+if TYPE_CHECKING or is_needed("SamplingMessage"):
 
     class SamplingMessage(Model):
         """One message of a conversation with a language model. https://modelcontextprotocol.io/specification/2025-11-25/schema#samplingmessage"""
@@ -2249,15 +2204,7 @@ if TYPE_CHECKING or is_needed(
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed(
-    "CreateMessageRequestParams",
-    "ModelPreferences",
-    "RequestParamsMeta",
-    "SamplingMessage",
-    "TaskMetadata",
-    "Tool",
-    "ToolChoice",
-):
+if TYPE_CHECKING or is_needed("CreateMessageRequestParams"):
 
     class CreateMessageRequestParams(Model):
         """Conversation to continue, with limits and preferences for the generation. https://modelcontextprotocol.io/specification/2025-11-25/schema#createmessagerequestparams"""
@@ -2288,7 +2235,7 @@ if TYPE_CHECKING or is_needed(
         """Rule for the model: it may, must or must not use tools; it may when absent."""
 
 
-if TYPE_CHECKING or is_needed("CreateMessageRequest", "CreateMessageRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CreateMessageRequest"):
 
     class CreateMessageRequest(Model):
         """Server asks the client to generate a message with a language model. https://modelcontextprotocol.io/specification/2025-11-25/schema#createmessagerequest"""
@@ -2329,7 +2276,7 @@ if TYPE_CHECKING or is_needed(
         ServerRequest = union("ServerRequest", __name__, ServerRequest, Field(discriminator="method"))
 
 
-if TYPE_CHECKING or is_needed("URLElicitationRequiredErrorErrorData", "ElicitRequestURLParams"):
+if TYPE_CHECKING or is_needed("URLElicitationRequiredErrorErrorData"):
 
     class URLElicitationRequiredErrorErrorData(Model):
         """Elicitations to complete before the request is retried. https://modelcontextprotocol.io/specification/2025-11-25/schema#urlelicitationrequirederror"""
@@ -2338,7 +2285,7 @@ if TYPE_CHECKING or is_needed("URLElicitationRequiredErrorErrorData", "ElicitReq
         """Elicitations at URLs that the user must complete first."""
 
 
-if TYPE_CHECKING or is_needed("URLElicitationRequiredErrorError", "URLElicitationRequiredErrorErrorData"):
+if TYPE_CHECKING or is_needed("URLElicitationRequiredErrorError"):
 
     class URLElicitationRequiredErrorError(Model):
         """The failure, as a JSON-RPC error object. https://modelcontextprotocol.io/specification/2025-11-25/schema#urlelicitationrequirederror"""
@@ -2351,7 +2298,7 @@ if TYPE_CHECKING or is_needed("URLElicitationRequiredErrorError", "URLElicitatio
         """Elicitations to complete before the request is retried."""
 
 
-if TYPE_CHECKING or is_needed("URLElicitationRequiredError", "RequestId", "URLElicitationRequiredErrorError"):
+if TYPE_CHECKING or is_needed("URLElicitationRequiredError"):
 
     class URLElicitationRequiredError(Model):
         """Server rejects a request until the user has completed elicitations at URLs. https://modelcontextprotocol.io/specification/2025-11-25/schema#urlelicitationrequirederror"""
@@ -2364,7 +2311,7 @@ if TYPE_CHECKING or is_needed("URLElicitationRequiredError", "RequestId", "URLEl
         """The failure, as a JSON-RPC error object."""
 
 
-if TYPE_CHECKING or is_needed("UnsubscribeRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("UnsubscribeRequestParams"):
 
     class UnsubscribeRequestParams(Model):
         """Resource to watch no longer. https://modelcontextprotocol.io/specification/2025-11-25/schema#unsubscriberequestparams"""
@@ -2375,7 +2322,7 @@ if TYPE_CHECKING or is_needed("UnsubscribeRequestParams", "RequestParamsMeta"):
         """URI of the resource to watch no longer."""
 
 
-if TYPE_CHECKING or is_needed("UnsubscribeRequest", "RequestId", "UnsubscribeRequestParams"):
+if TYPE_CHECKING or is_needed("UnsubscribeRequest"):
 
     class UnsubscribeRequest(Model):
         """Client asks the server to stop announcing changes to a resource. https://modelcontextprotocol.io/specification/2025-11-25/schema#unsubscriberequest"""
@@ -2445,7 +2392,7 @@ if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchemaItems"):
         """Allowed values."""
 
 
-if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchema", "UntitledMultiSelectEnumSchemaItems"):
+if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchema"):
 
     class UntitledMultiSelectEnumSchema(Model):
         """Form field for any number of choices, shown as their plain values. https://modelcontextprotocol.io/specification/2025-11-25/schema#untitledmultiselectenumschema"""

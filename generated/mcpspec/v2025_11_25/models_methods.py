@@ -29,217 +29,186 @@ COMPLETION_COMPLETE: Final[Method[models.CompleteRequestParams, models.CompleteR
     params=models.CompleteRequestParams, params_required=True,
     result=models.CompleteResult,
 )  # fmt: skip
-"""Client asks the server for suggested values of a prompt argument or template variable."""
 ELICITATION_CREATE: Final[Method[models.ElicitRequestParams, models.ElicitRequestResult]] = Method(
     name="elicitation/create", sender="server", kind="request", handler="elicit",
     message=models.ElicitRequest,
     params=models.ElicitRequestParams, params_required=True,
     result=models.ElicitRequestResult,
 )  # fmt: skip
-"""Server asks the client to get input from the user."""
 INITIALIZE: Final[Method[models.InitializeRequestParams, models.InitializeResult]] = Method(
     name="initialize", sender="client", kind="request", handler="initialize",
     message=models.InitializeRequest,
     params=models.InitializeRequestParams, params_required=True,
     result=models.InitializeResult,
 )  # fmt: skip
-"""Client opens a session, stating its protocol version and capabilities."""
 LOGGING_SET_LEVEL: Final[Method[models.SetLevelRequestParams, models.EmptyResult]] = Method(
     name="logging/setLevel", sender="client", kind="request", handler="set_level",
     message=models.SetLevelRequest,
     params=models.SetLevelRequestParams, params_required=True,
     result=models.EmptyResult,
 )  # fmt: skip
-"""Client asks the server to send only log messages of some severity or above."""
 NOTIFICATIONS_CANCELLED: Final[Method[models.CancelledNotificationParams, None]] = Method(
     name="notifications/cancelled", sender="both", kind="notification", handler="cancelled",
     message=models.CancelledNotification,
     params=models.CancelledNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Sender tells the other side to stop work on a request whose result is no longer wanted."""
 NOTIFICATIONS_ELICITATION_COMPLETE: Final[Method[models.ElicitationCompleteNotificationParams, None]] = Method(
     name="notifications/elicitation/complete", sender="server", kind="notification", handler="elicitation_complete",
     message=models.ElicitationCompleteNotification,
     params=models.ElicitationCompleteNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Server tells the client that the user has finished an elicitation at a URL."""
 NOTIFICATIONS_INITIALIZED: Final[Method[models.NotificationParams, None]] = Method(
     name="notifications/initialized", sender="client", kind="notification", handler="initialized",
     message=models.InitializedNotification,
     params=models.NotificationParams, params_required=False,
     result=NoneType,
 )  # fmt: skip
-"""Client tells the server that it is ready for normal operation."""
 NOTIFICATIONS_MESSAGE: Final[Method[models.LoggingMessageNotificationParams, None]] = Method(
     name="notifications/message", sender="server", kind="notification", handler="logging_message",
     message=models.LoggingMessageNotification,
     params=models.LoggingMessageNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Server sends the client a log message."""
 NOTIFICATIONS_PROGRESS: Final[Method[models.ProgressNotificationParams, None]] = Method(
     name="notifications/progress", sender="both", kind="notification", handler="progress",
     message=models.ProgressNotification,
     params=models.ProgressNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Receiver of a request tells its sender how far the work has come."""
 NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[models.NotificationParams, None]] = Method(
     name="notifications/prompts/list_changed", sender="server", kind="notification", handler="prompt_list_changed",
     message=models.PromptListChangedNotification,
     params=models.NotificationParams, params_required=False,
     result=NoneType,
 )  # fmt: skip
-"""Server tells the client that its list of prompts has changed."""
 NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[models.NotificationParams, None]] = Method(
     name="notifications/resources/list_changed", sender="server", kind="notification", handler="resource_list_changed",
     message=models.ResourceListChangedNotification,
     params=models.NotificationParams, params_required=False,
     result=NoneType,
 )  # fmt: skip
-"""Server tells the client that its list of resources has changed."""
 NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[models.ResourceUpdatedNotificationParams, None]] = Method(
     name="notifications/resources/updated", sender="server", kind="notification", handler="resource_updated",
     message=models.ResourceUpdatedNotification,
     params=models.ResourceUpdatedNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Server tells the client that the contents of a resource have changed."""
 NOTIFICATIONS_ROOTS_LIST_CHANGED: Final[Method[models.NotificationParams, None]] = Method(
     name="notifications/roots/list_changed", sender="client", kind="notification", handler="roots_list_changed",
     message=models.RootsListChangedNotification,
     params=models.NotificationParams, params_required=False,
     result=NoneType,
 )  # fmt: skip
-"""Client tells the server that its roots have changed."""
 NOTIFICATIONS_TASKS_STATUS: Final[Method[models.TaskStatusNotificationParams, None]] = Method(
     name="notifications/tasks/status", sender="both", kind="notification", handler="task_status",
     message=models.TaskStatusNotification,
     params=models.TaskStatusNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Side that runs a task tells the other that its state has changed."""
 NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[models.NotificationParams, None]] = Method(
     name="notifications/tools/list_changed", sender="server", kind="notification", handler="tool_list_changed",
     message=models.ToolListChangedNotification,
     params=models.NotificationParams, params_required=False,
     result=NoneType,
 )  # fmt: skip
-"""Server tells the client that its list of tools has changed."""
 PING: Final[Method[models.RequestParams, models.EmptyResult]] = Method(
     name="ping", sender="both", kind="request", handler="ping",
     message=models.PingRequest,
     params=models.RequestParams, params_required=False,
     result=models.EmptyResult,
 )  # fmt: skip
-"""Either side checks that the other still responds."""
 PROMPTS_GET: Final[Method[models.GetPromptRequestParams, models.GetPromptResult]] = Method(
     name="prompts/get", sender="client", kind="request", handler="get_prompt",
     message=models.GetPromptRequest,
     params=models.GetPromptRequestParams, params_required=True,
     result=models.GetPromptResult,
 )  # fmt: skip
-"""Client asks the server for a prompt filled in with arguments."""
 PROMPTS_LIST: Final[Method[models.PaginatedRequestParams, models.ListPromptsResult]] = Method(
     name="prompts/list", sender="client", kind="request", handler="list_prompts",
     message=models.ListPromptsRequest,
     params=models.PaginatedRequestParams, params_required=False,
     result=models.ListPromptsResult,
 )  # fmt: skip
-"""Client asks the server which prompts it offers."""
 RESOURCES_LIST: Final[Method[models.PaginatedRequestParams, models.ListResourcesResult]] = Method(
     name="resources/list", sender="client", kind="request", handler="list_resources",
     message=models.ListResourcesRequest,
     params=models.PaginatedRequestParams, params_required=False,
     result=models.ListResourcesResult,
 )  # fmt: skip
-"""Client asks the server which resources it offers."""
 RESOURCES_READ: Final[Method[models.ReadResourceRequestParams, models.ReadResourceResult]] = Method(
     name="resources/read", sender="client", kind="request", handler="read_resource",
     message=models.ReadResourceRequest,
     params=models.ReadResourceRequestParams, params_required=True,
     result=models.ReadResourceResult,
 )  # fmt: skip
-"""Client asks the server for the contents of a resource."""
 RESOURCES_SUBSCRIBE: Final[Method[models.SubscribeRequestParams, models.EmptyResult]] = Method(
     name="resources/subscribe", sender="client", kind="request", handler="subscribe",
     message=models.SubscribeRequest,
     params=models.SubscribeRequestParams, params_required=True,
     result=models.EmptyResult,
 )  # fmt: skip
-"""Client asks the server to announce changes to a resource."""
 RESOURCES_TEMPLATES_LIST: Final[Method[models.PaginatedRequestParams, models.ListResourceTemplatesResult]] = Method(
     name="resources/templates/list", sender="client", kind="request", handler="list_resource_templates",
     message=models.ListResourceTemplatesRequest,
     params=models.PaginatedRequestParams, params_required=False,
     result=models.ListResourceTemplatesResult,
 )  # fmt: skip
-"""Client asks the server which resource templates it offers."""
 RESOURCES_UNSUBSCRIBE: Final[Method[models.UnsubscribeRequestParams, models.EmptyResult]] = Method(
     name="resources/unsubscribe", sender="client", kind="request", handler="unsubscribe",
     message=models.UnsubscribeRequest,
     params=models.UnsubscribeRequestParams, params_required=True,
     result=models.EmptyResult,
 )  # fmt: skip
-"""Client asks the server to stop announcing changes to a resource."""
 ROOTS_LIST: Final[Method[models.RequestParams, models.ListRootsResult]] = Method(
     name="roots/list", sender="server", kind="request", handler="list_roots",
     message=models.ListRootsRequest,
     params=models.RequestParams, params_required=False,
     result=models.ListRootsResult,
 )  # fmt: skip
-"""Server asks the client which directories and files it may work on."""
 SAMPLING_CREATE_MESSAGE: Final[Method[models.CreateMessageRequestParams, models.CreateMessageRequestResult]] = Method(
     name="sampling/createMessage", sender="server", kind="request", handler="create_message",
     message=models.CreateMessageRequest,
     params=models.CreateMessageRequestParams, params_required=True,
     result=models.CreateMessageRequestResult,
 )  # fmt: skip
-"""Server asks the client to generate a message with a language model."""
 TASKS_CANCEL: Final[Method[models.CancelTaskRequestParams, models.CancelTaskResult]] = Method(
     name="tasks/cancel", sender="both", kind="request", handler="cancel_task",
     message=models.CancelTaskRequest,
     params=models.CancelTaskRequestParams, params_required=True,
     result=models.CancelTaskResult,
 )  # fmt: skip
-"""Sender asks the other side to stop a task."""
 TASKS_GET: Final[Method[models.GetTaskRequestParams, models.GetTaskResult]] = Method(
     name="tasks/get", sender="both", kind="request", handler="get_task",
     message=models.GetTaskRequest,
     params=models.GetTaskRequestParams, params_required=True,
     result=models.GetTaskResult,
 )  # fmt: skip
-"""Sender asks the other side for the current state of a task."""
 TASKS_LIST: Final[Method[models.PaginatedRequestParams, models.ListTasksResult]] = Method(
     name="tasks/list", sender="both", kind="request", handler="list_tasks",
     message=models.ListTasksRequest,
     params=models.PaginatedRequestParams, params_required=False,
     result=models.ListTasksResult,
 )  # fmt: skip
-"""Sender asks the other side which tasks it holds."""
 TASKS_RESULT: Final[Method[models.GetTaskPayloadRequestParams, models.GetTaskPayloadResult]] = Method(
     name="tasks/result", sender="both", kind="request", handler="get_task_payload",
     message=models.GetTaskPayloadRequest,
     params=models.GetTaskPayloadRequestParams, params_required=True,
     result=models.GetTaskPayloadResult,
 )  # fmt: skip
-"""Sender asks the other side for the result of a finished task."""
 TOOLS_CALL: Final[Method[models.CallToolRequestParams, models.CallToolRequestResult]] = Method(
     name="tools/call", sender="client", kind="request", handler="call_tool",
     message=models.CallToolRequest,
     params=models.CallToolRequestParams, params_required=True,
     result=models.CallToolRequestResult,
 )  # fmt: skip
-"""Client asks the server to run a tool."""
 TOOLS_LIST: Final[Method[models.PaginatedRequestParams, models.ListToolsResult]] = Method(
     name="tools/list", sender="client", kind="request", handler="list_tools",
     message=models.ListToolsRequest,
     params=models.PaginatedRequestParams, params_required=False,
     result=models.ListToolsResult,
 )  # fmt: skip
-"""Client asks the server which tools it offers."""
 
 AnyMethod: TypeAlias = Method[Any, Any]
 

@@ -30,147 +30,126 @@ COMPLETION_COMPLETE: Final[Method[structs.CompleteRequestParams, structs.Complet
     params=structs.CompleteRequestParams, params_required=True,
     result=structs.CompleteResult,
 )  # fmt: skip
-"""Client asks the server for suggested values of a prompt argument or template variable."""
 ELICITATION_CREATE: Final[Method[structs.ElicitRequestParams, structs.ElicitResult]] = Method(
     name="elicitation/create", sender="server", kind="input", handler="elicit",
     message=structs.ElicitRequest,
     params=structs.ElicitRequestParams, params_required=True,
     result=structs.ElicitResult,
 )  # fmt: skip
-"""Server asks the client to get input from the user."""
 NOTIFICATIONS_CANCELLED: Final[Method[structs.CancelledNotificationParams, None]] = Method(
     name="notifications/cancelled", sender="both", kind="notification", handler="cancelled",
     message=structs.CancelledNotification,
     params=structs.CancelledNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Sender tells the other side to stop work on a request whose result is no longer wanted."""
 NOTIFICATIONS_MESSAGE: Final[Method[structs.LoggingMessageNotificationParams, None]] = Method(
     name="notifications/message", sender="server", kind="notification", handler="logging_message",
     message=structs.LoggingMessageNotification,
     params=structs.LoggingMessageNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Server sends the client a log message."""
 NOTIFICATIONS_PROGRESS: Final[Method[structs.ProgressNotificationParams, None]] = Method(
     name="notifications/progress", sender="server", kind="notification", handler="progress",
     message=structs.ProgressNotification,
     params=structs.ProgressNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Receiver of a request tells its sender how far the work has come."""
 NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[structs.NotificationParams, None]] = Method(
     name="notifications/prompts/list_changed", sender="server", kind="notification", handler="prompt_list_changed",
     message=structs.PromptListChangedNotification,
     params=structs.NotificationParams, params_required=False,
     result=NoneType,
 )  # fmt: skip
-"""Server tells the client that its list of prompts has changed."""
 NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[structs.NotificationParams, None]] = Method(
     name="notifications/resources/list_changed", sender="server", kind="notification", handler="resource_list_changed",
     message=structs.ResourceListChangedNotification,
     params=structs.NotificationParams, params_required=False,
     result=NoneType,
 )  # fmt: skip
-"""Server tells the client that its list of resources has changed."""
 NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[structs.ResourceUpdatedNotificationParams, None]] = Method(
     name="notifications/resources/updated", sender="server", kind="notification", handler="resource_updated",
     message=structs.ResourceUpdatedNotification,
     params=structs.ResourceUpdatedNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Server tells the client that the contents of a resource have changed."""
 NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED: Final[Method[structs.SubscriptionsAcknowledgedNotificationParams, None]] = Method(
     name="notifications/subscriptions/acknowledged", sender="server", kind="notification", handler="subscriptions_acknowledged",
     message=structs.SubscriptionsAcknowledgedNotification,
     params=structs.SubscriptionsAcknowledgedNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Server confirms a subscription and says which notifications it will deliver."""
 NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[structs.NotificationParams, None]] = Method(
     name="notifications/tools/list_changed", sender="server", kind="notification", handler="tool_list_changed",
     message=structs.ToolListChangedNotification,
     params=structs.NotificationParams, params_required=False,
     result=NoneType,
 )  # fmt: skip
-"""Server tells the client that its list of tools has changed."""
 PROMPTS_GET: Final[Method[structs.GetPromptRequestParams, structs.InputRequiredResult | structs.GetPromptResult]] = Method(
     name="prompts/get", sender="client", kind="request", handler="get_prompt",
     message=structs.GetPromptRequest,
     params=structs.GetPromptRequestParams, params_required=True,
     result=structs.GetPromptResultResponseResult,
 )  # fmt: skip
-"""Client asks the server for a prompt filled in with arguments."""
 PROMPTS_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListPromptsResult]] = Method(
     name="prompts/list", sender="client", kind="request", handler="list_prompts",
     message=structs.ListPromptsRequest,
     params=structs.PaginatedRequestParams, params_required=True,
     result=structs.ListPromptsResult,
 )  # fmt: skip
-"""Client asks the server which prompts it offers."""
 RESOURCES_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListResourcesResult]] = Method(
     name="resources/list", sender="client", kind="request", handler="list_resources",
     message=structs.ListResourcesRequest,
     params=structs.PaginatedRequestParams, params_required=True,
     result=structs.ListResourcesResult,
 )  # fmt: skip
-"""Client asks the server which resources it offers."""
 RESOURCES_READ: Final[Method[structs.ReadResourceRequestParams, structs.InputRequiredResult | structs.ReadResourceResult]] = Method(
     name="resources/read", sender="client", kind="request", handler="read_resource",
     message=structs.ReadResourceRequest,
     params=structs.ReadResourceRequestParams, params_required=True,
     result=structs.ReadResourceResultResponseResult,
 )  # fmt: skip
-"""Client asks the server for the contents of a resource."""
 RESOURCES_TEMPLATES_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListResourceTemplatesResult]] = Method(
     name="resources/templates/list", sender="client", kind="request", handler="list_resource_templates",
     message=structs.ListResourceTemplatesRequest,
     params=structs.PaginatedRequestParams, params_required=True,
     result=structs.ListResourceTemplatesResult,
 )  # fmt: skip
-"""Client asks the server which resource templates it offers."""
 ROOTS_LIST: Final[Method[structs.ListRootsRequestParams, structs.ListRootsResult]] = Method(
     name="roots/list", sender="server", kind="input", handler="list_roots",
     message=structs.ListRootsRequest,
     params=structs.ListRootsRequestParams, params_required=False,
     result=structs.ListRootsResult,
 )  # fmt: skip
-"""Server asks the client which directories and files it may work on."""
 SAMPLING_CREATE_MESSAGE: Final[Method[structs.CreateMessageRequestParams, structs.CreateMessageResult]] = Method(
     name="sampling/createMessage", sender="server", kind="input", handler="create_message",
     message=structs.CreateMessageRequest,
     params=structs.CreateMessageRequestParams, params_required=True,
     result=structs.CreateMessageResult,
 )  # fmt: skip
-"""Server asks the client to generate a message with a language model."""
 SERVER_DISCOVER: Final[Method[structs.RequestParams, structs.DiscoverResult]] = Method(
     name="server/discover", sender="client", kind="request", handler="discover",
     message=structs.DiscoverRequest,
     params=structs.RequestParams, params_required=True,
     result=structs.DiscoverResult,
 )  # fmt: skip
-"""Client asks the server for its supported versions, capabilities and identity."""
 SUBSCRIPTIONS_LISTEN: Final[Method[structs.SubscriptionsListenRequestParams, structs.SubscriptionsListenResult]] = Method(
     name="subscriptions/listen", sender="client", kind="request", handler="subscriptions_listen",
     message=structs.SubscriptionsListenRequest,
     params=structs.SubscriptionsListenRequestParams, params_required=True,
     result=structs.SubscriptionsListenResult,
 )  # fmt: skip
-"""Client opens a stream on which the server delivers notifications."""
 TOOLS_CALL: Final[Method[structs.CallToolRequestParams, structs.InputRequiredResult | structs.CallToolResult]] = Method(
     name="tools/call", sender="client", kind="request", handler="call_tool",
     message=structs.CallToolRequest,
     params=structs.CallToolRequestParams, params_required=True,
     result=structs.CallToolResultResponseResult,
 )  # fmt: skip
-"""Client asks the server to run a tool."""
 TOOLS_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListToolsResult]] = Method(
     name="tools/list", sender="client", kind="request", handler="list_tools",
     message=structs.ListToolsRequest,
     params=structs.PaginatedRequestParams, params_required=True,
     result=structs.ListToolsResult,
 )  # fmt: skip
-"""Client asks the server which tools it offers."""
 
 AnyMethod: TypeAlias = Method[Any, Any]
 

@@ -98,7 +98,7 @@ if TYPE_CHECKING or is_needed("ElicitRequestFormParamsRequestedSchema"):
     """JSON Schema of the form: a flat object of simple fields."""
 
 
-if TYPE_CHECKING or is_needed("ElicitRequestFormParams", "ElicitRequestFormParamsRequestedSchema"):
+if TYPE_CHECKING or is_needed("ElicitRequestFormParams"):
 
     class ElicitRequestFormParams(Model):
         """Question to the user that a form shown by the client answers. https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitrequestformparams"""
@@ -131,7 +131,7 @@ if TYPE_CHECKING or is_needed("ElicitRequestParams", "ElicitRequestFormParams", 
         ElicitRequestParams = union("ElicitRequestParams", __name__, ElicitRequestParams, untagged)
 
 
-if TYPE_CHECKING or is_needed("ElicitRequest", "ElicitRequestParams"):
+if TYPE_CHECKING or is_needed("ElicitRequest"):
 
     class ElicitRequest(Model):
         """Server asks the client to get input from the user. https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitrequest"""
@@ -194,7 +194,7 @@ if TYPE_CHECKING or is_needed("Icon"):
         """Background that the icon suits: `light` or `dark`; either when absent."""
 
 
-if TYPE_CHECKING or is_needed("Icons", "Icon"):
+if TYPE_CHECKING or is_needed("Icons"):
 
     class Icons(Model):
         """Base of objects that may have icons. https://modelcontextprotocol.io/specification/2026-07-28/schema#icons"""
@@ -203,7 +203,7 @@ if TYPE_CHECKING or is_needed("Icons", "Icon"):
         """Pictures for user interfaces, in various sizes and formats."""
 
 
-if TYPE_CHECKING or is_needed("Implementation", "Icon"):
+if TYPE_CHECKING or is_needed("Implementation"):
 
     class Implementation(Model):
         """Name, version and display details of a client or server program. https://modelcontextprotocol.io/specification/2026-07-28/schema#implementation"""
@@ -266,7 +266,7 @@ if TYPE_CHECKING or is_needed("JSONObject"):
     """Object whose members are JSON values."""
 
 
-if TYPE_CHECKING or is_needed("ClientCapabilitiesElicitation", "JSONObject"):
+if TYPE_CHECKING or is_needed("ClientCapabilitiesElicitation"):
 
     class ClientCapabilitiesElicitation(Model):
         """Present when the client can ask the user for input. https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
@@ -277,7 +277,7 @@ if TYPE_CHECKING or is_needed("ClientCapabilitiesElicitation", "JSONObject"):
         """Present when the client can send the user to a URL."""
 
 
-if TYPE_CHECKING or is_needed("ClientCapabilitiesSampling", "JSONObject"):
+if TYPE_CHECKING or is_needed("ClientCapabilitiesSampling"):
 
     class ClientCapabilitiesSampling(Model):
         """Present when the client can generate messages. https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
@@ -288,9 +288,7 @@ if TYPE_CHECKING or is_needed("ClientCapabilitiesSampling", "JSONObject"):
         """Present when the client lets the model use tools in sampling."""
 
 
-if TYPE_CHECKING or is_needed(
-    "ClientCapabilities", "ClientCapabilitiesElicitation", "ClientCapabilitiesSampling", "JSONObject"
-):
+if TYPE_CHECKING or is_needed("ClientCapabilities"):
 
     class ClientCapabilities(Model):
         """Optional features that the client supports. https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
@@ -361,7 +359,7 @@ if TYPE_CHECKING or is_needed("MetaObject"):
     """Additional data attached to a message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("BlobResourceContents", "MetaObject"):
+if TYPE_CHECKING or is_needed("BlobResourceContents"):
 
     class BlobResourceContents(Model):
         """Contents of a binary resource, as base64. https://modelcontextprotocol.io/specification/2026-07-28/schema#blobresourcecontents"""
@@ -376,7 +374,7 @@ if TYPE_CHECKING or is_needed("BlobResourceContents", "MetaObject"):
         """Bytes of the resource, in base64."""
 
 
-if TYPE_CHECKING or is_needed("ListRootsRequestParams", "MetaObject"):
+if TYPE_CHECKING or is_needed("ListRootsRequestParams"):
 
     class ListRootsRequestParams(Model):
         """Parameters of the message. https://modelcontextprotocol.io/specification/2026-07-28/schema#listrootsrequest"""
@@ -385,7 +383,7 @@ if TYPE_CHECKING or is_needed("ListRootsRequestParams", "MetaObject"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("ListRootsRequest", "ListRootsRequestParams"):
+if TYPE_CHECKING or is_needed("ListRootsRequest"):
 
     class ListRootsRequest(Model):
         """Server asks the client which directories and files it may work on. https://modelcontextprotocol.io/specification/2026-07-28/schema#listrootsrequest"""
@@ -409,7 +407,7 @@ if TYPE_CHECKING or is_needed("MethodNotFoundError"):
         """Code of this error, always `-32601`."""
 
 
-if TYPE_CHECKING or is_needed("MissingRequiredClientCapabilityErrorErrorData", "ClientCapabilities"):
+if TYPE_CHECKING or is_needed("MissingRequiredClientCapabilityErrorErrorData"):
 
     class MissingRequiredClientCapabilityErrorErrorData(Model):
         """Capabilities that the client would have to declare. https://modelcontextprotocol.io/specification/2026-07-28/schema#missingrequiredclientcapabilityerror"""
@@ -418,9 +416,7 @@ if TYPE_CHECKING or is_needed("MissingRequiredClientCapabilityErrorErrorData", "
         """Capabilities that the request needs and the client did not declare."""
 
 
-if TYPE_CHECKING or is_needed(
-    "MissingRequiredClientCapabilityErrorError", "MissingRequiredClientCapabilityErrorErrorData"
-):
+if TYPE_CHECKING or is_needed("MissingRequiredClientCapabilityErrorError"):
 
     class MissingRequiredClientCapabilityErrorError(Model):
         """The failure, as a JSON-RPC error object. https://modelcontextprotocol.io/specification/2026-07-28/schema#missingrequiredclientcapabilityerror"""
@@ -442,7 +438,7 @@ if TYPE_CHECKING or is_needed("ModelHint"):
         """Part of the name of a model or family, such as `sonnet`."""
 
 
-if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
+if TYPE_CHECKING or is_needed("ModelPreferences"):
 
     class ModelPreferences(Model):
         """Preferences of the server for a model, for the client to consider when it picks one. https://modelcontextprotocol.io/specification/2026-07-28/schema#modelpreferences"""
@@ -473,7 +469,7 @@ if TYPE_CHECKING or is_needed("NotificationMetaObject"):
     """Metadata of a notification."""
 
 
-if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams", "LoggingLevel", "NotificationMetaObject"):
+if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams"):
 
     class LoggingMessageNotificationParams(Model):
         """Log message with its severity and source. https://modelcontextprotocol.io/specification/2026-07-28/schema#loggingmessagenotificationparams"""
@@ -488,7 +484,7 @@ if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams", "LoggingLevel"
         """Content of the log message: text or any other JSON value."""
 
 
-if TYPE_CHECKING or is_needed("LoggingMessageNotification", "LoggingMessageNotificationParams"):
+if TYPE_CHECKING or is_needed("LoggingMessageNotification"):
 
     class LoggingMessageNotification(Model):
         """Server sends the client a log message. https://modelcontextprotocol.io/specification/2026-07-28/schema#loggingmessagenotification"""
@@ -501,7 +497,7 @@ if TYPE_CHECKING or is_needed("LoggingMessageNotification", "LoggingMessageNotif
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("NotificationParams", "NotificationMetaObject"):
+if TYPE_CHECKING or is_needed("NotificationParams"):
 
     class NotificationParams(Model):
         """Parameters that every notification may have. https://modelcontextprotocol.io/specification/2026-07-28/schema#notificationparams"""
@@ -547,7 +543,7 @@ if TYPE_CHECKING or is_needed("ProgressToken"):
     """Token of the requester's choice that ties progress notifications to a request."""
 
 
-if TYPE_CHECKING or is_needed("ProgressNotificationParams", "NotificationMetaObject", "ProgressToken"):
+if TYPE_CHECKING or is_needed("ProgressNotificationParams"):
 
     class ProgressNotificationParams(Model):
         """Progress made so far on a request. https://modelcontextprotocol.io/specification/2026-07-28/schema#progressnotificationparams"""
@@ -564,7 +560,7 @@ if TYPE_CHECKING or is_needed("ProgressNotificationParams", "NotificationMetaObj
         """Description of the progress, for people."""
 
 
-if TYPE_CHECKING or is_needed("ProgressNotification", "ProgressNotificationParams"):
+if TYPE_CHECKING or is_needed("ProgressNotification"):
 
     class ProgressNotification(Model):
         """Receiver of a request tells its sender how far the work has come. https://modelcontextprotocol.io/specification/2026-07-28/schema#progressnotification"""
@@ -592,7 +588,7 @@ if TYPE_CHECKING or is_needed("PromptArgument"):
         """True if the argument is required; false when absent."""
 
 
-if TYPE_CHECKING or is_needed("Prompt", "Icon", "MetaObject", "PromptArgument"):
+if TYPE_CHECKING or is_needed("Prompt"):
 
     class Prompt(Model):
         """Ready-made messages, with blanks that arguments fill, for people to choose. https://modelcontextprotocol.io/specification/2026-07-28/schema#prompt"""
@@ -611,7 +607,7 @@ if TYPE_CHECKING or is_needed("Prompt", "Icon", "MetaObject", "PromptArgument"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("PromptListChangedNotification", "NotificationParams"):
+if TYPE_CHECKING or is_needed("PromptListChangedNotification"):
 
     class PromptListChangedNotification(Model):
         """Server tells the client that its list of prompts has changed. https://modelcontextprotocol.io/specification/2026-07-28/schema#promptlistchangednotification"""
@@ -653,7 +649,7 @@ if TYPE_CHECKING or is_needed("RequestId"):
     """Identifier of a JSON-RPC request."""
 
 
-if TYPE_CHECKING or is_needed("CancelledNotificationParams", "NotificationMetaObject", "RequestId"):
+if TYPE_CHECKING or is_needed("CancelledNotificationParams"):
 
     class CancelledNotificationParams(Model):
         """Request to cancel, and the reason. https://modelcontextprotocol.io/specification/2026-07-28/schema#cancellednotificationparams"""
@@ -666,7 +662,7 @@ if TYPE_CHECKING or is_needed("CancelledNotificationParams", "NotificationMetaOb
         """Reason for the cancellation, as text to log or show."""
 
 
-if TYPE_CHECKING or is_needed("CancelledNotification", "CancelledNotificationParams"):
+if TYPE_CHECKING or is_needed("CancelledNotification"):
 
     class CancelledNotification(Model):
         """Sender tells the other side to stop work on a request whose result is no longer wanted. https://modelcontextprotocol.io/specification/2026-07-28/schema#cancellednotification"""
@@ -684,7 +680,7 @@ if TYPE_CHECKING or is_needed("ClientNotification", "CancelledNotification"):
     """Any notification that a client may send."""
 
 
-if TYPE_CHECKING or is_needed("HeaderMismatchError", "HeaderMismatchErrorError", "RequestId"):
+if TYPE_CHECKING or is_needed("HeaderMismatchError"):
 
     class HeaderMismatchError(Model):
         """Server rejects a request whose HTTP headers are missing, malformed or contradict its body. https://modelcontextprotocol.io/specification/2026-07-28/schema#headermismatcherror"""
@@ -697,7 +693,7 @@ if TYPE_CHECKING or is_needed("HeaderMismatchError", "HeaderMismatchErrorError",
         """The failure, as a JSON-RPC error object."""
 
 
-if TYPE_CHECKING or is_needed("JSONRPCErrorResponse", "Error", "RequestId"):
+if TYPE_CHECKING or is_needed("JSONRPCErrorResponse"):
 
     class JSONRPCErrorResponse(Model):
         """JSON-RPC response that reports a failure. https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcerrorresponse"""
@@ -710,7 +706,7 @@ if TYPE_CHECKING or is_needed("JSONRPCErrorResponse", "Error", "RequestId"):
         """The failure, as a JSON-RPC error object."""
 
 
-if TYPE_CHECKING or is_needed("JSONRPCRequest", "RequestId"):
+if TYPE_CHECKING or is_needed("JSONRPCRequest"):
 
     class JSONRPCRequest(Model):
         """JSON-RPC message that must be answered. https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcrequest"""
@@ -725,9 +721,7 @@ if TYPE_CHECKING or is_needed("JSONRPCRequest", "RequestId"):
         """Identifier that pairs a request with its response."""
 
 
-if TYPE_CHECKING or is_needed(
-    "MissingRequiredClientCapabilityError", "MissingRequiredClientCapabilityErrorError", "RequestId"
-):
+if TYPE_CHECKING or is_needed("MissingRequiredClientCapabilityError"):
 
     class MissingRequiredClientCapabilityError(Model):
         """Server rejects a request that needs a capability which the client has not declared. https://modelcontextprotocol.io/specification/2026-07-28/schema#missingrequiredclientcapabilityerror"""
@@ -745,7 +739,7 @@ if TYPE_CHECKING or is_needed("RequestMetaObject"):
     """Metadata of a request: protocol version, client details and the updates it wants."""
 
 
-if TYPE_CHECKING or is_needed("PaginatedRequestParams", "RequestMetaObject"):
+if TYPE_CHECKING or is_needed("PaginatedRequestParams"):
 
     class PaginatedRequestParams(Model):
         """Parameters of a request for one page of a list. https://modelcontextprotocol.io/specification/2026-07-28/schema#paginatedrequestparams"""
@@ -756,7 +750,7 @@ if TYPE_CHECKING or is_needed("PaginatedRequestParams", "RequestMetaObject"):
         """Position in the list: the `nextCursor` of the previous page."""
 
 
-if TYPE_CHECKING or is_needed("ListPromptsRequest", "PaginatedRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListPromptsRequest"):
 
     class ListPromptsRequest(Model):
         """Client asks the server which prompts it offers. https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsrequest"""
@@ -771,7 +765,7 @@ if TYPE_CHECKING or is_needed("ListPromptsRequest", "PaginatedRequestParams", "R
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest", "PaginatedRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest"):
 
     class ListResourceTemplatesRequest(Model):
         """Client asks the server which resource templates it offers. https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesrequest"""
@@ -786,7 +780,7 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest", "PaginatedRequestP
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("ListResourcesRequest", "PaginatedRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListResourcesRequest"):
 
     class ListResourcesRequest(Model):
         """Client asks the server which resources it offers. https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesrequest"""
@@ -801,7 +795,7 @@ if TYPE_CHECKING or is_needed("ListResourcesRequest", "PaginatedRequestParams", 
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("ListToolsRequest", "PaginatedRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListToolsRequest"):
 
     class ListToolsRequest(Model):
         """Client asks the server which tools it offers. https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsrequest"""
@@ -816,7 +810,7 @@ if TYPE_CHECKING or is_needed("ListToolsRequest", "PaginatedRequestParams", "Req
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("PaginatedRequest", "PaginatedRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("PaginatedRequest"):
 
     class PaginatedRequest(Model):
         """Base of requests for one page of a list. https://modelcontextprotocol.io/specification/2026-07-28/schema#paginatedrequest"""
@@ -831,7 +825,7 @@ if TYPE_CHECKING or is_needed("PaginatedRequest", "PaginatedRequestParams", "Req
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("RequestParams", "RequestMetaObject"):
+if TYPE_CHECKING or is_needed("RequestParams"):
 
     class RequestParams(Model):
         """Parameters that every request may have. https://modelcontextprotocol.io/specification/2026-07-28/schema#requestparams"""
@@ -840,7 +834,7 @@ if TYPE_CHECKING or is_needed("RequestParams", "RequestMetaObject"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("DiscoverRequest", "RequestId", "RequestParams"):
+if TYPE_CHECKING or is_needed("DiscoverRequest"):
 
     class DiscoverRequest(Model):
         """Client asks the server for its supported versions, capabilities and identity. https://modelcontextprotocol.io/specification/2026-07-28/schema#discoverrequest"""
@@ -855,7 +849,7 @@ if TYPE_CHECKING or is_needed("DiscoverRequest", "RequestId", "RequestParams"):
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("ResourceContents", "MetaObject"):
+if TYPE_CHECKING or is_needed("ResourceContents"):
 
     class ResourceContents(Model):
         """Base of the contents of a resource. https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcecontents"""
@@ -868,7 +862,7 @@ if TYPE_CHECKING or is_needed("ResourceContents", "MetaObject"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("ResourceListChangedNotification", "NotificationParams"):
+if TYPE_CHECKING or is_needed("ResourceListChangedNotification"):
 
     class ResourceListChangedNotification(Model):
         """Server tells the client that its list of resources has changed. https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcelistchangednotification"""
@@ -881,7 +875,7 @@ if TYPE_CHECKING or is_needed("ResourceListChangedNotification", "NotificationPa
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("ResourceRequestParams", "RequestMetaObject"):
+if TYPE_CHECKING or is_needed("ResourceRequestParams"):
 
     class ResourceRequestParams(Model):
         """Base of parameters that name a resource. https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcerequestparams"""
@@ -903,14 +897,7 @@ if TYPE_CHECKING or is_needed("ResourceTemplateReference"):
         """URI, or template of URIs, to which the argument belongs."""
 
 
-if TYPE_CHECKING or is_needed(
-    "CompleteRequestParams",
-    "CompleteRequestParamsArgument",
-    "CompleteRequestParamsContext",
-    "PromptReference",
-    "RequestMetaObject",
-    "ResourceTemplateReference",
-):
+if TYPE_CHECKING or is_needed("CompleteRequestParams"):
 
     class CompleteRequestParams(Model):
         """Prompt or resource template, and the partly typed argument to complete. https://modelcontextprotocol.io/specification/2026-07-28/schema#completerequestparams"""
@@ -925,7 +912,7 @@ if TYPE_CHECKING or is_needed(
         """Known values that may narrow the suggestions."""
 
 
-if TYPE_CHECKING or is_needed("CompleteRequest", "CompleteRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CompleteRequest"):
 
     class CompleteRequest(Model):
         """Client asks the server for suggested values of a prompt argument or template variable. https://modelcontextprotocol.io/specification/2026-07-28/schema#completerequest"""
@@ -940,7 +927,7 @@ if TYPE_CHECKING or is_needed("CompleteRequest", "CompleteRequestParams", "Reque
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("ResourceUpdatedNotificationParams", "NotificationMetaObject"):
+if TYPE_CHECKING or is_needed("ResourceUpdatedNotificationParams"):
 
     class ResourceUpdatedNotificationParams(Model):
         """Resource that has changed. https://modelcontextprotocol.io/specification/2026-07-28/schema#resourceupdatednotificationparams"""
@@ -951,7 +938,7 @@ if TYPE_CHECKING or is_needed("ResourceUpdatedNotificationParams", "Notification
         """URI of the changed resource, which may lie below the one subscribed to."""
 
 
-if TYPE_CHECKING or is_needed("ResourceUpdatedNotification", "ResourceUpdatedNotificationParams"):
+if TYPE_CHECKING or is_needed("ResourceUpdatedNotification"):
 
     class ResourceUpdatedNotification(Model):
         """Server tells the client that the contents of a resource have changed. https://modelcontextprotocol.io/specification/2026-07-28/schema#resourceupdatednotification"""
@@ -969,7 +956,7 @@ if TYPE_CHECKING or is_needed("ResultMetaObject"):
     """Metadata of a result."""
 
 
-if TYPE_CHECKING or is_needed("CacheableResult", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("CacheableResult"):
 
     class CacheableResult(Model):
         """Base of results with a lifetime and a scope for caching. https://modelcontextprotocol.io/specification/2026-07-28/schema#cacheableresult"""
@@ -984,7 +971,7 @@ if TYPE_CHECKING or is_needed("CacheableResult", "ResultMetaObject"):
         """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
 
 
-if TYPE_CHECKING or is_needed("CompleteResult", "CompleteResultCompletion", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("CompleteResult"):
 
     class CompleteResult(Model):
         """Server returns suggested values for an argument. https://modelcontextprotocol.io/specification/2026-07-28/schema#completeresult"""
@@ -997,7 +984,7 @@ if TYPE_CHECKING or is_needed("CompleteResult", "CompleteResultCompletion", "Res
         """Suggested values, with their count."""
 
 
-if TYPE_CHECKING or is_needed("CompleteResultResponse", "CompleteResult", "RequestId"):
+if TYPE_CHECKING or is_needed("CompleteResultResponse"):
 
     class CompleteResultResponse(Model):
         """Successful JSON-RPC response that carries a `CompleteResult`. https://modelcontextprotocol.io/specification/2026-07-28/schema#completeresultresponse"""
@@ -1010,7 +997,7 @@ if TYPE_CHECKING or is_needed("CompleteResultResponse", "CompleteResult", "Reque
         """Result of the request."""
 
 
-if TYPE_CHECKING or is_needed("ListPromptsResult", "Prompt", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("ListPromptsResult"):
 
     class ListPromptsResult(Model):
         """Server returns one page of its prompts. https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsresult"""
@@ -1029,7 +1016,7 @@ if TYPE_CHECKING or is_needed("ListPromptsResult", "Prompt", "ResultMetaObject")
         """Prompts on this page."""
 
 
-if TYPE_CHECKING or is_needed("ListPromptsResultResponse", "ListPromptsResult", "RequestId"):
+if TYPE_CHECKING or is_needed("ListPromptsResultResponse"):
 
     class ListPromptsResultResponse(Model):
         """Successful JSON-RPC response that carries a `ListPromptsResult`. https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsresultresponse"""
@@ -1042,7 +1029,7 @@ if TYPE_CHECKING or is_needed("ListPromptsResultResponse", "ListPromptsResult", 
         """Result of the request."""
 
 
-if TYPE_CHECKING or is_needed("PaginatedResult", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("PaginatedResult"):
 
     class PaginatedResult(Model):
         """Base of results that hold one page of a list. https://modelcontextprotocol.io/specification/2026-07-28/schema#paginatedresult"""
@@ -1055,7 +1042,7 @@ if TYPE_CHECKING or is_needed("PaginatedResult", "ResultMetaObject"):
         """Position of the next page; absent on the last page."""
 
 
-if TYPE_CHECKING or is_needed("Result", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("Result"):
 
     class Result(Model):
         """Base of all results. https://modelcontextprotocol.io/specification/2026-07-28/schema#result"""
@@ -1076,7 +1063,7 @@ if TYPE_CHECKING or is_needed("EmptyResult", "Result"):
     """Result with nothing beyond the common fields."""
 
 
-if TYPE_CHECKING or is_needed("JSONRPCResultResponse", "RequestId", "Result"):
+if TYPE_CHECKING or is_needed("JSONRPCResultResponse"):
 
     class JSONRPCResultResponse(Model):
         """JSON-RPC response that carries the result of a request. https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcresultresponse"""
@@ -1115,7 +1102,7 @@ if TYPE_CHECKING or is_needed("Role"):
     """Side of a conversation: `user` or `assistant`."""
 
 
-if TYPE_CHECKING or is_needed("Annotations", "Role"):
+if TYPE_CHECKING or is_needed("Annotations"):
 
     class Annotations(Model):
         """Hints about an object: its audience, importance and date. https://modelcontextprotocol.io/specification/2026-07-28/schema#annotations"""
@@ -1128,7 +1115,7 @@ if TYPE_CHECKING or is_needed("Annotations", "Role"):
         """Time of the last change of the object, in ISO 8601."""
 
 
-if TYPE_CHECKING or is_needed("AudioContent", "Annotations", "MetaObject"):
+if TYPE_CHECKING or is_needed("AudioContent"):
 
     class AudioContent(Model):
         """Sound, as base64 data with its media type. https://modelcontextprotocol.io/specification/2026-07-28/schema#audiocontent"""
@@ -1145,7 +1132,7 @@ if TYPE_CHECKING or is_needed("AudioContent", "Annotations", "MetaObject"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("ImageContent", "Annotations", "MetaObject"):
+if TYPE_CHECKING or is_needed("ImageContent"):
 
     class ImageContent(Model):
         """Picture, as base64 data with its media type. https://modelcontextprotocol.io/specification/2026-07-28/schema#imagecontent"""
@@ -1162,7 +1149,7 @@ if TYPE_CHECKING or is_needed("ImageContent", "Annotations", "MetaObject"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("Resource", "Annotations", "Icon", "MetaObject"):
+if TYPE_CHECKING or is_needed("Resource"):
 
     class Resource(Model):
         """Data that the server offers for reading, under a URI. https://modelcontextprotocol.io/specification/2026-07-28/schema#resource"""
@@ -1187,7 +1174,7 @@ if TYPE_CHECKING or is_needed("Resource", "Annotations", "Icon", "MetaObject"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("ListResourcesResult", "Resource", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("ListResourcesResult"):
 
     class ListResourcesResult(Model):
         """Server returns one page of its resources. https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesresult"""
@@ -1206,7 +1193,7 @@ if TYPE_CHECKING or is_needed("ListResourcesResult", "Resource", "ResultMetaObje
         """Resources on this page."""
 
 
-if TYPE_CHECKING or is_needed("ListResourcesResultResponse", "ListResourcesResult", "RequestId"):
+if TYPE_CHECKING or is_needed("ListResourcesResultResponse"):
 
     class ListResourcesResultResponse(Model):
         """Successful JSON-RPC response that carries a `ListResourcesResult`. https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesresultresponse"""
@@ -1219,7 +1206,7 @@ if TYPE_CHECKING or is_needed("ListResourcesResultResponse", "ListResourcesResul
         """Result of the request."""
 
 
-if TYPE_CHECKING or is_needed("ResourceLink", "Annotations", "Icon", "MetaObject"):
+if TYPE_CHECKING or is_needed("ResourceLink"):
 
     class ResourceLink(Model):
         """Pointer to a resource, placed in a message or result in lieu of its contents. https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcelink"""
@@ -1246,7 +1233,7 @@ if TYPE_CHECKING or is_needed("ResourceLink", "Annotations", "Icon", "MetaObject
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations", "Icon", "MetaObject"):
+if TYPE_CHECKING or is_needed("ResourceTemplate"):
 
     class ResourceTemplate(Model):
         """Family of resources whose URIs follow a template. https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcetemplate"""
@@ -1269,7 +1256,7 @@ if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations", "Icon", "MetaOb
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("ListResourceTemplatesResult", "ResourceTemplate", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("ListResourceTemplatesResult"):
 
     class ListResourceTemplatesResult(Model):
         """Server returns one page of its resource templates. https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesresult"""
@@ -1288,7 +1275,7 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesResult", "ResourceTemplate",
         """Resource templates on this page."""
 
 
-if TYPE_CHECKING or is_needed("ListResourceTemplatesResultResponse", "ListResourceTemplatesResult", "RequestId"):
+if TYPE_CHECKING or is_needed("ListResourceTemplatesResultResponse"):
 
     class ListResourceTemplatesResultResponse(Model):
         """Successful JSON-RPC response that carries a `ListResourceTemplatesResult`. https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesresultresponse"""
@@ -1301,7 +1288,7 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesResultResponse", "ListResour
         """Result of the request."""
 
 
-if TYPE_CHECKING or is_needed("Root", "MetaObject"):
+if TYPE_CHECKING or is_needed("Root"):
 
     class Root(Model):
         """Directory or file on which the client lets the server work. https://modelcontextprotocol.io/specification/2026-07-28/schema#root"""
@@ -1314,7 +1301,7 @@ if TYPE_CHECKING or is_needed("Root", "MetaObject"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("ListRootsResult", "Root"):
+if TYPE_CHECKING or is_needed("ListRootsResult"):
 
     class ListRootsResult(Model):
         """Client returns its roots. https://modelcontextprotocol.io/specification/2026-07-28/schema#listrootsresult"""
@@ -1352,13 +1339,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesTools"):
         """True if changes to the list are announced by notifications."""
 
 
-if TYPE_CHECKING or is_needed(
-    "ServerCapabilities",
-    "JSONObject",
-    "ServerCapabilitiesPrompts",
-    "ServerCapabilitiesResources",
-    "ServerCapabilitiesTools",
-):
+if TYPE_CHECKING or is_needed("ServerCapabilities"):
 
     class ServerCapabilities(Model):
         """Optional features that the server supports. https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities"""
@@ -1379,7 +1360,7 @@ if TYPE_CHECKING or is_needed(
         """Settings of the extensions supported, by identifier of the extension."""
 
 
-if TYPE_CHECKING or is_needed("DiscoverResult", "ResultMetaObject", "ServerCapabilities"):
+if TYPE_CHECKING or is_needed("DiscoverResult"):
 
     class DiscoverResult(Model):
         """Server returns its supported versions, its capabilities and instructions for its use. https://modelcontextprotocol.io/specification/2026-07-28/schema#discoverresult"""
@@ -1400,7 +1381,7 @@ if TYPE_CHECKING or is_needed("DiscoverResult", "ResultMetaObject", "ServerCapab
         """Advice for the model on making good use of the server."""
 
 
-if TYPE_CHECKING or is_needed("DiscoverResultResponse", "DiscoverResult", "RequestId"):
+if TYPE_CHECKING or is_needed("DiscoverResultResponse"):
 
     class DiscoverResultResponse(Model):
         """Successful JSON-RPC response that carries a `DiscoverResult`. https://modelcontextprotocol.io/specification/2026-07-28/schema#discoverresultresponse"""
@@ -1449,9 +1430,7 @@ if TYPE_CHECKING or is_needed("SubscriptionFilter"):
         """URIs of the resources whose changes to announce."""
 
 
-if TYPE_CHECKING or is_needed(
-    "SubscriptionsAcknowledgedNotificationParams", "NotificationMetaObject", "SubscriptionFilter"
-):
+if TYPE_CHECKING or is_needed("SubscriptionsAcknowledgedNotificationParams"):
 
     class SubscriptionsAcknowledgedNotificationParams(Model):
         """Notifications that the server will deliver on a subscription. https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionsacknowledgednotificationparams"""
@@ -1462,7 +1441,7 @@ if TYPE_CHECKING or is_needed(
         """Kinds of notification, among those wanted, that the server will deliver."""
 
 
-if TYPE_CHECKING or is_needed("SubscriptionsAcknowledgedNotification", "SubscriptionsAcknowledgedNotificationParams"):
+if TYPE_CHECKING or is_needed("SubscriptionsAcknowledgedNotification"):
 
     class SubscriptionsAcknowledgedNotification(Model):
         """Server confirms a subscription and says which notifications it will deliver. https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionsacknowledgednotification"""
@@ -1477,7 +1456,7 @@ if TYPE_CHECKING or is_needed("SubscriptionsAcknowledgedNotification", "Subscrip
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("SubscriptionsListenRequestParams", "RequestMetaObject", "SubscriptionFilter"):
+if TYPE_CHECKING or is_needed("SubscriptionsListenRequestParams"):
 
     class SubscriptionsListenRequestParams(Model):
         """Notifications that the new stream delivers. https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenrequestparams"""
@@ -1488,7 +1467,7 @@ if TYPE_CHECKING or is_needed("SubscriptionsListenRequestParams", "RequestMetaOb
         """Kinds of notification that the client wants."""
 
 
-if TYPE_CHECKING or is_needed("SubscriptionsListenRequest", "RequestId", "SubscriptionsListenRequestParams"):
+if TYPE_CHECKING or is_needed("SubscriptionsListenRequest"):
 
     class SubscriptionsListenRequest(Model):
         """Client opens a stream on which the server delivers notifications. https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenrequest"""
@@ -1508,7 +1487,7 @@ if TYPE_CHECKING or is_needed("SubscriptionsListenResultMetaObject"):
     """Metadata of the result that ends a subscription."""
 
 
-if TYPE_CHECKING or is_needed("SubscriptionsListenResult", "SubscriptionsListenResultMetaObject"):
+if TYPE_CHECKING or is_needed("SubscriptionsListenResult"):
 
     class SubscriptionsListenResult(Model):
         """Server ends a subscription in an orderly way. https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenresult"""
@@ -1519,7 +1498,7 @@ if TYPE_CHECKING or is_needed("SubscriptionsListenResult", "SubscriptionsListenR
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("SubscriptionsListenResultResponse", "RequestId", "SubscriptionsListenResult"):
+if TYPE_CHECKING or is_needed("SubscriptionsListenResultResponse"):
 
     class SubscriptionsListenResultResponse(Model):
         """Successful JSON-RPC response that carries a `SubscriptionsListenResult`, sent when the server ends the subscription. https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenresultresponse"""
@@ -1532,7 +1511,7 @@ if TYPE_CHECKING or is_needed("SubscriptionsListenResultResponse", "RequestId", 
         """Result of the request."""
 
 
-if TYPE_CHECKING or is_needed("TextContent", "Annotations", "MetaObject"):
+if TYPE_CHECKING or is_needed("TextContent"):
 
     class TextContent(Model):
         """Text in a message or result. https://modelcontextprotocol.io/specification/2026-07-28/schema#textcontent"""
@@ -1547,7 +1526,7 @@ if TYPE_CHECKING or is_needed("TextContent", "Annotations", "MetaObject"):
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("TextResourceContents", "MetaObject"):
+if TYPE_CHECKING or is_needed("TextResourceContents"):
 
     class TextResourceContents(Model):
         """Contents of a resource, as text. https://modelcontextprotocol.io/specification/2026-07-28/schema#textresourcecontents"""
@@ -1569,7 +1548,7 @@ if TYPE_CHECKING or is_needed("EmbeddedResourceResource", "BlobResourceContents"
         EmbeddedResourceResource = union("EmbeddedResourceResource", __name__, EmbeddedResourceResource, untagged)
 
 
-if TYPE_CHECKING or is_needed("EmbeddedResource", "Annotations", "EmbeddedResourceResource", "MetaObject"):
+if TYPE_CHECKING or is_needed("EmbeddedResource"):
 
     class EmbeddedResource(Model):
         """Resource whose contents are included in a message or result. https://modelcontextprotocol.io/specification/2026-07-28/schema#embeddedresource"""
@@ -1593,7 +1572,7 @@ if TYPE_CHECKING or is_needed(
         ContentBlock = union("ContentBlock", __name__, ContentBlock, Field(discriminator="type"))
 
 
-if TYPE_CHECKING or is_needed("CallToolResult", "ContentBlock", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("CallToolResult"):
 
     class CallToolResult(Model):
         """Server returns the output of a tool, or its error. https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolresult"""
@@ -1610,7 +1589,7 @@ if TYPE_CHECKING or is_needed("CallToolResult", "ContentBlock", "ResultMetaObjec
         """True if the tool failed; false when absent."""
 
 
-if TYPE_CHECKING or is_needed("PromptMessage", "ContentBlock", "Role"):
+if TYPE_CHECKING or is_needed("PromptMessage"):
 
     class PromptMessage(Model):
         """One message of a prompt. https://modelcontextprotocol.io/specification/2026-07-28/schema#promptmessage"""
@@ -1621,7 +1600,7 @@ if TYPE_CHECKING or is_needed("PromptMessage", "ContentBlock", "Role"):
         """Content of the message."""
 
 
-if TYPE_CHECKING or is_needed("GetPromptResult", "PromptMessage", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("GetPromptResult"):
 
     class GetPromptResult(Model):
         """Server returns the messages of a prompt. https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptresult"""
@@ -1636,7 +1615,7 @@ if TYPE_CHECKING or is_needed("GetPromptResult", "PromptMessage", "ResultMetaObj
         """Messages of the prompt, in order."""
 
 
-if TYPE_CHECKING or is_needed("ReadResourceResult", "EmbeddedResourceResource", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("ReadResourceResult"):
 
     class ReadResourceResult(Model):
         """Server returns the contents of a resource. https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourceresult"""
@@ -1664,7 +1643,7 @@ if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItemsAnyOfItem"):
         """Label of the choice."""
 
 
-if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItems", "TitledMultiSelectEnumSchemaItemsAnyOfItem"):
+if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItems"):
 
     class TitledMultiSelectEnumSchemaItems(Model):
         """Schema of the values to choose from. https://modelcontextprotocol.io/specification/2026-07-28/schema#titledmultiselectenumschema"""
@@ -1673,7 +1652,7 @@ if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItems", "TitledMultiSe
         """Choices, each with its label."""
 
 
-if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchema", "TitledMultiSelectEnumSchemaItems"):
+if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchema"):
 
     class TitledMultiSelectEnumSchema(Model):
         """Form field for any number of choices, each with a label. https://modelcontextprotocol.io/specification/2026-07-28/schema#titledmultiselectenumschema"""
@@ -1705,7 +1684,7 @@ if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchemaOneOfItem"):
         """Label of the choice."""
 
 
-if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchema", "TitledSingleSelectEnumSchemaOneOfItem"):
+if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchema"):
 
     class TitledSingleSelectEnumSchema(Model):
         """Form field for one choice among labelled values. https://modelcontextprotocol.io/specification/2026-07-28/schema#titledsingleselectenumschema"""
@@ -1753,7 +1732,7 @@ if TYPE_CHECKING or is_needed("ToolInputSchema"):
     """JSON Schema of the tool's arguments."""
 
 
-if TYPE_CHECKING or is_needed("ToolListChangedNotification", "NotificationParams"):
+if TYPE_CHECKING or is_needed("ToolListChangedNotification"):
 
     class ToolListChangedNotification(Model):
         """Server tells the client that its list of tools has changed. https://modelcontextprotocol.io/specification/2026-07-28/schema#toollistchangednotification"""
@@ -1797,7 +1776,7 @@ if TYPE_CHECKING or is_needed("ToolOutputSchema"):
     """JSON Schema of the tool's structured output."""
 
 
-if TYPE_CHECKING or is_needed("Tool", "Icon", "MetaObject", "ToolAnnotations", "ToolInputSchema", "ToolOutputSchema"):
+if TYPE_CHECKING or is_needed("Tool"):
 
     class Tool(Model):
         """A function that the server offers to the model, with the schema of its arguments. https://modelcontextprotocol.io/specification/2026-07-28/schema#tool"""
@@ -1820,7 +1799,7 @@ if TYPE_CHECKING or is_needed("Tool", "Icon", "MetaObject", "ToolAnnotations", "
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed("ListToolsResult", "ResultMetaObject", "Tool"):
+if TYPE_CHECKING or is_needed("ListToolsResult"):
 
     class ListToolsResult(Model):
         """Server returns one page of its tools. https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsresult"""
@@ -1839,7 +1818,7 @@ if TYPE_CHECKING or is_needed("ListToolsResult", "ResultMetaObject", "Tool"):
         """Tools on this page."""
 
 
-if TYPE_CHECKING or is_needed("ListToolsResultResponse", "ListToolsResult", "RequestId"):
+if TYPE_CHECKING or is_needed("ListToolsResultResponse"):
 
     class ListToolsResultResponse(Model):
         """Successful JSON-RPC response that carries a `ListToolsResult`. https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsresultresponse"""
@@ -1852,7 +1831,7 @@ if TYPE_CHECKING or is_needed("ListToolsResultResponse", "ListToolsResult", "Req
         """Result of the request."""
 
 
-if TYPE_CHECKING or is_needed("ToolResultContent", "ContentBlock", "MetaObject"):
+if TYPE_CHECKING or is_needed("ToolResultContent"):
 
     class ToolResultContent(Model):
         """Outcome of a tool call, given back to the model. https://modelcontextprotocol.io/specification/2026-07-28/schema#toolresultcontent"""
@@ -1871,7 +1850,7 @@ if TYPE_CHECKING or is_needed("ToolResultContent", "ContentBlock", "MetaObject")
         """Additional data about the result, which the client should keep in later requests to help caching."""
 
 
-if TYPE_CHECKING or is_needed("ToolUseContent", "MetaObject"):
+if TYPE_CHECKING or is_needed("ToolUseContent"):
 
     class ToolUseContent(Model):
         """Call of a tool that the model asks for. https://modelcontextprotocol.io/specification/2026-07-28/schema#toolusecontent"""
@@ -1901,17 +1880,7 @@ if TYPE_CHECKING or is_needed(
         )
 
 
-if TYPE_CHECKING or is_needed(
-    "CreateMessageResult",
-    "AudioContent",
-    "ImageContent",
-    "MetaObject",
-    "Role",
-    "SamplingMessageContentBlock",
-    "TextContent",
-    "ToolResultContent",
-    "ToolUseContent",
-):
+if TYPE_CHECKING or is_needed("CreateMessageResult"):
 
     class CreateMessageResult(Model):
         """Client returns the message that the model generated. https://modelcontextprotocol.io/specification/2026-07-28/schema#createmessageresult"""
@@ -1947,7 +1916,7 @@ if TYPE_CHECKING or is_needed("InputResponses", "InputResponse"):
     """Answers to an `InputRequests` map, under the same keys."""
 
 
-if TYPE_CHECKING or is_needed("CallToolRequestParams", "InputResponses", "RequestMetaObject"):
+if TYPE_CHECKING or is_needed("CallToolRequestParams"):
 
     class CallToolRequestParams(Model):
         """Tool to run, with its arguments. https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolrequestparams"""
@@ -1964,7 +1933,7 @@ if TYPE_CHECKING or is_needed("CallToolRequestParams", "InputResponses", "Reques
         """Arguments for the tool, by name."""
 
 
-if TYPE_CHECKING or is_needed("CallToolRequest", "CallToolRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CallToolRequest"):
 
     class CallToolRequest(Model):
         """Client asks the server to run a tool. https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolrequest"""
@@ -1979,7 +1948,7 @@ if TYPE_CHECKING or is_needed("CallToolRequest", "CallToolRequestParams", "Reque
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("GetPromptRequestParams", "InputResponses", "RequestMetaObject"):
+if TYPE_CHECKING or is_needed("GetPromptRequestParams"):
 
     class GetPromptRequestParams(Model):
         """Prompt to fetch, with its arguments. https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptrequestparams"""
@@ -1996,7 +1965,7 @@ if TYPE_CHECKING or is_needed("GetPromptRequestParams", "InputResponses", "Reque
         """Values for the arguments of the prompt, by name."""
 
 
-if TYPE_CHECKING or is_needed("GetPromptRequest", "GetPromptRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("GetPromptRequest"):
 
     class GetPromptRequest(Model):
         """Client asks the server for a prompt filled in with arguments. https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptrequest"""
@@ -2011,7 +1980,7 @@ if TYPE_CHECKING or is_needed("GetPromptRequest", "GetPromptRequestParams", "Req
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("InputResponseRequestParams", "InputResponses", "RequestMetaObject"):
+if TYPE_CHECKING or is_needed("InputResponseRequestParams"):
 
     class InputResponseRequestParams(Model):
         """Base of parameters with which a client retries a request, adding the input asked for. https://modelcontextprotocol.io/specification/2026-07-28/schema#inputresponserequestparams"""
@@ -2024,7 +1993,7 @@ if TYPE_CHECKING or is_needed("InputResponseRequestParams", "InputResponses", "R
         """Opaque state from the server, which the client returns unchanged when it retries the request."""
 
 
-if TYPE_CHECKING or is_needed("ReadResourceRequestParams", "InputResponses", "RequestMetaObject"):
+if TYPE_CHECKING or is_needed("ReadResourceRequestParams"):
 
     class ReadResourceRequestParams(Model):
         """Resource to read. https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourcerequestparams"""
@@ -2039,7 +2008,7 @@ if TYPE_CHECKING or is_needed("ReadResourceRequestParams", "InputResponses", "Re
         """Opaque state from the server, which the client returns unchanged when it retries the request."""
 
 
-if TYPE_CHECKING or is_needed("ReadResourceRequest", "ReadResourceRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ReadResourceRequest"):
 
     class ReadResourceRequest(Model):
         """Client asks the server for the contents of a resource. https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourcerequest"""
@@ -2084,17 +2053,7 @@ if TYPE_CHECKING or is_needed(
         ClientRequest = union("ClientRequest", __name__, ClientRequest, Field(discriminator="method"))
 
 
-if TYPE_CHECKING or is_needed(
-    "SamplingMessage",
-    "AudioContent",
-    "ImageContent",
-    "MetaObject",
-    "Role",
-    "SamplingMessageContentBlock",
-    "TextContent",
-    "ToolResultContent",
-    "ToolUseContent",
-):
+if TYPE_CHECKING or is_needed("SamplingMessage"):
 
     class SamplingMessage(Model):
         """One message of a conversation with a language model. https://modelcontextprotocol.io/specification/2026-07-28/schema#samplingmessage"""
@@ -2114,9 +2073,7 @@ if TYPE_CHECKING or is_needed(
         """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING or is_needed(
-    "CreateMessageRequestParams", "JSONObject", "ModelPreferences", "SamplingMessage", "Tool", "ToolChoice"
-):
+if TYPE_CHECKING or is_needed("CreateMessageRequestParams"):
 
     class CreateMessageRequestParams(Model):
         """Conversation to continue, with limits and preferences for the generation. https://modelcontextprotocol.io/specification/2026-07-28/schema#createmessagerequestparams"""
@@ -2143,7 +2100,7 @@ if TYPE_CHECKING or is_needed(
         """Rule for the model: it may, must or must not use tools; it may when absent."""
 
 
-if TYPE_CHECKING or is_needed("CreateMessageRequest", "CreateMessageRequestParams"):
+if TYPE_CHECKING or is_needed("CreateMessageRequest"):
 
     class CreateMessageRequest(Model):
         """Server asks the client to generate a message with a language model. https://modelcontextprotocol.io/specification/2026-07-28/schema#createmessagerequest"""
@@ -2166,7 +2123,7 @@ if TYPE_CHECKING or is_needed("InputRequests", "InputRequest"):
     """Requests for input that the client is to answer, by identifiers of the server's choice."""
 
 
-if TYPE_CHECKING or is_needed("InputRequiredResult", "InputRequests", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("InputRequiredResult"):
 
     class InputRequiredResult(Model):
         """Server reports that it needs more input before it can complete the request. https://modelcontextprotocol.io/specification/2026-07-28/schema#inputrequiredresult"""
@@ -2190,7 +2147,7 @@ if TYPE_CHECKING or is_needed("CallToolResultResponseResult", "CallToolResult", 
         )
 
 
-if TYPE_CHECKING or is_needed("CallToolResultResponse", "CallToolResultResponseResult", "RequestId"):
+if TYPE_CHECKING or is_needed("CallToolResultResponse"):
 
     class CallToolResultResponse(Model):
         """Successful JSON-RPC response that carries a `CallToolResult` or an `InputRequiredResult`. https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolresultresponse"""
@@ -2212,7 +2169,7 @@ if TYPE_CHECKING or is_needed("GetPromptResultResponseResult", "GetPromptResult"
         )
 
 
-if TYPE_CHECKING or is_needed("GetPromptResultResponse", "GetPromptResultResponseResult", "RequestId"):
+if TYPE_CHECKING or is_needed("GetPromptResultResponse"):
 
     class GetPromptResultResponse(Model):
         """Successful JSON-RPC response that carries a `GetPromptResult` or an `InputRequiredResult`. https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptresultresponse"""
@@ -2234,7 +2191,7 @@ if TYPE_CHECKING or is_needed("ReadResourceResultResponseResult", "InputRequired
         )
 
 
-if TYPE_CHECKING or is_needed("ReadResourceResultResponse", "ReadResourceResultResponseResult", "RequestId"):
+if TYPE_CHECKING or is_needed("ReadResourceResultResponse"):
 
     class ReadResourceResultResponse(Model):
         """Successful JSON-RPC response that carries a `ReadResourceResult` or an `InputRequiredResult`. https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourceresultresponse"""
@@ -2292,7 +2249,7 @@ if TYPE_CHECKING or is_needed("UnsupportedProtocolVersionErrorErrorData"):
         """Protocol version for which the client asked."""
 
 
-if TYPE_CHECKING or is_needed("UnsupportedProtocolVersionErrorError", "UnsupportedProtocolVersionErrorErrorData"):
+if TYPE_CHECKING or is_needed("UnsupportedProtocolVersionErrorError"):
 
     class UnsupportedProtocolVersionErrorError(Model):
         """The failure, as a JSON-RPC error object. https://modelcontextprotocol.io/specification/2026-07-28/schema#unsupportedprotocolversionerror"""
@@ -2305,7 +2262,7 @@ if TYPE_CHECKING or is_needed("UnsupportedProtocolVersionErrorError", "Unsupport
         """Version asked for, and the versions to choose from."""
 
 
-if TYPE_CHECKING or is_needed("UnsupportedProtocolVersionError", "RequestId", "UnsupportedProtocolVersionErrorError"):
+if TYPE_CHECKING or is_needed("UnsupportedProtocolVersionError"):
 
     class UnsupportedProtocolVersionError(Model):
         """Server rejects a request in a protocol version that it does not support. https://modelcontextprotocol.io/specification/2026-07-28/schema#unsupportedprotocolversionerror"""
@@ -2329,7 +2286,7 @@ if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchemaItems"):
         """Allowed values."""
 
 
-if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchema", "UntitledMultiSelectEnumSchemaItems"):
+if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchema"):
 
     class UntitledMultiSelectEnumSchema(Model):
         """Form field for any number of choices, shown as their plain values. https://modelcontextprotocol.io/specification/2026-07-28/schema#untitledmultiselectenumschema"""

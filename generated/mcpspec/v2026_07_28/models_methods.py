@@ -30,147 +30,126 @@ COMPLETION_COMPLETE: Final[Method[models.CompleteRequestParams, models.CompleteR
     params=models.CompleteRequestParams, params_required=True,
     result=models.CompleteResult,
 )  # fmt: skip
-"""Client asks the server for suggested values of a prompt argument or template variable."""
 ELICITATION_CREATE: Final[Method[models.ElicitRequestParams, models.ElicitResult]] = Method(
     name="elicitation/create", sender="server", kind="input", handler="elicit",
     message=models.ElicitRequest,
     params=models.ElicitRequestParams, params_required=True,
     result=models.ElicitResult,
 )  # fmt: skip
-"""Server asks the client to get input from the user."""
 NOTIFICATIONS_CANCELLED: Final[Method[models.CancelledNotificationParams, None]] = Method(
     name="notifications/cancelled", sender="both", kind="notification", handler="cancelled",
     message=models.CancelledNotification,
     params=models.CancelledNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Sender tells the other side to stop work on a request whose result is no longer wanted."""
 NOTIFICATIONS_MESSAGE: Final[Method[models.LoggingMessageNotificationParams, None]] = Method(
     name="notifications/message", sender="server", kind="notification", handler="logging_message",
     message=models.LoggingMessageNotification,
     params=models.LoggingMessageNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Server sends the client a log message."""
 NOTIFICATIONS_PROGRESS: Final[Method[models.ProgressNotificationParams, None]] = Method(
     name="notifications/progress", sender="server", kind="notification", handler="progress",
     message=models.ProgressNotification,
     params=models.ProgressNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Receiver of a request tells its sender how far the work has come."""
 NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[models.NotificationParams, None]] = Method(
     name="notifications/prompts/list_changed", sender="server", kind="notification", handler="prompt_list_changed",
     message=models.PromptListChangedNotification,
     params=models.NotificationParams, params_required=False,
     result=NoneType,
 )  # fmt: skip
-"""Server tells the client that its list of prompts has changed."""
 NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[models.NotificationParams, None]] = Method(
     name="notifications/resources/list_changed", sender="server", kind="notification", handler="resource_list_changed",
     message=models.ResourceListChangedNotification,
     params=models.NotificationParams, params_required=False,
     result=NoneType,
 )  # fmt: skip
-"""Server tells the client that its list of resources has changed."""
 NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[models.ResourceUpdatedNotificationParams, None]] = Method(
     name="notifications/resources/updated", sender="server", kind="notification", handler="resource_updated",
     message=models.ResourceUpdatedNotification,
     params=models.ResourceUpdatedNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Server tells the client that the contents of a resource have changed."""
 NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED: Final[Method[models.SubscriptionsAcknowledgedNotificationParams, None]] = Method(
     name="notifications/subscriptions/acknowledged", sender="server", kind="notification", handler="subscriptions_acknowledged",
     message=models.SubscriptionsAcknowledgedNotification,
     params=models.SubscriptionsAcknowledgedNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Server confirms a subscription and says which notifications it will deliver."""
 NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[models.NotificationParams, None]] = Method(
     name="notifications/tools/list_changed", sender="server", kind="notification", handler="tool_list_changed",
     message=models.ToolListChangedNotification,
     params=models.NotificationParams, params_required=False,
     result=NoneType,
 )  # fmt: skip
-"""Server tells the client that its list of tools has changed."""
 PROMPTS_GET: Final[Method[models.GetPromptRequestParams, models.InputRequiredResult | models.GetPromptResult]] = Method(
     name="prompts/get", sender="client", kind="request", handler="get_prompt",
     message=models.GetPromptRequest,
     params=models.GetPromptRequestParams, params_required=True,
     result=models.GetPromptResultResponseResult,
 )  # fmt: skip
-"""Client asks the server for a prompt filled in with arguments."""
 PROMPTS_LIST: Final[Method[models.PaginatedRequestParams, models.ListPromptsResult]] = Method(
     name="prompts/list", sender="client", kind="request", handler="list_prompts",
     message=models.ListPromptsRequest,
     params=models.PaginatedRequestParams, params_required=True,
     result=models.ListPromptsResult,
 )  # fmt: skip
-"""Client asks the server which prompts it offers."""
 RESOURCES_LIST: Final[Method[models.PaginatedRequestParams, models.ListResourcesResult]] = Method(
     name="resources/list", sender="client", kind="request", handler="list_resources",
     message=models.ListResourcesRequest,
     params=models.PaginatedRequestParams, params_required=True,
     result=models.ListResourcesResult,
 )  # fmt: skip
-"""Client asks the server which resources it offers."""
 RESOURCES_READ: Final[Method[models.ReadResourceRequestParams, models.InputRequiredResult | models.ReadResourceResult]] = Method(
     name="resources/read", sender="client", kind="request", handler="read_resource",
     message=models.ReadResourceRequest,
     params=models.ReadResourceRequestParams, params_required=True,
     result=models.ReadResourceResultResponseResult,
 )  # fmt: skip
-"""Client asks the server for the contents of a resource."""
 RESOURCES_TEMPLATES_LIST: Final[Method[models.PaginatedRequestParams, models.ListResourceTemplatesResult]] = Method(
     name="resources/templates/list", sender="client", kind="request", handler="list_resource_templates",
     message=models.ListResourceTemplatesRequest,
     params=models.PaginatedRequestParams, params_required=True,
     result=models.ListResourceTemplatesResult,
 )  # fmt: skip
-"""Client asks the server which resource templates it offers."""
 ROOTS_LIST: Final[Method[models.ListRootsRequestParams, models.ListRootsResult]] = Method(
     name="roots/list", sender="server", kind="input", handler="list_roots",
     message=models.ListRootsRequest,
     params=models.ListRootsRequestParams, params_required=False,
     result=models.ListRootsResult,
 )  # fmt: skip
-"""Server asks the client which directories and files it may work on."""
 SAMPLING_CREATE_MESSAGE: Final[Method[models.CreateMessageRequestParams, models.CreateMessageResult]] = Method(
     name="sampling/createMessage", sender="server", kind="input", handler="create_message",
     message=models.CreateMessageRequest,
     params=models.CreateMessageRequestParams, params_required=True,
     result=models.CreateMessageResult,
 )  # fmt: skip
-"""Server asks the client to generate a message with a language model."""
 SERVER_DISCOVER: Final[Method[models.RequestParams, models.DiscoverResult]] = Method(
     name="server/discover", sender="client", kind="request", handler="discover",
     message=models.DiscoverRequest,
     params=models.RequestParams, params_required=True,
     result=models.DiscoverResult,
 )  # fmt: skip
-"""Client asks the server for its supported versions, capabilities and identity."""
 SUBSCRIPTIONS_LISTEN: Final[Method[models.SubscriptionsListenRequestParams, models.SubscriptionsListenResult]] = Method(
     name="subscriptions/listen", sender="client", kind="request", handler="subscriptions_listen",
     message=models.SubscriptionsListenRequest,
     params=models.SubscriptionsListenRequestParams, params_required=True,
     result=models.SubscriptionsListenResult,
 )  # fmt: skip
-"""Client opens a stream on which the server delivers notifications."""
 TOOLS_CALL: Final[Method[models.CallToolRequestParams, models.InputRequiredResult | models.CallToolResult]] = Method(
     name="tools/call", sender="client", kind="request", handler="call_tool",
     message=models.CallToolRequest,
     params=models.CallToolRequestParams, params_required=True,
     result=models.CallToolResultResponseResult,
 )  # fmt: skip
-"""Client asks the server to run a tool."""
 TOOLS_LIST: Final[Method[models.PaginatedRequestParams, models.ListToolsResult]] = Method(
     name="tools/list", sender="client", kind="request", handler="list_tools",
     message=models.ListToolsRequest,
     params=models.PaginatedRequestParams, params_required=True,
     result=models.ListToolsResult,
 )  # fmt: skip
-"""Client asks the server which tools it offers."""
 
 AnyMethod: TypeAlias = Method[Any, Any]
 

@@ -23,119 +23,102 @@ UI_DOWNLOAD_FILE: Final[Method[structs.McpUiDownloadFileRequestParams, structs.M
     params=structs.McpUiDownloadFileRequestParams, params_required=True,
     result=structs.McpUiDownloadFileResult,
 )  # fmt: skip
-"""Page asks the host to save files."""
 UI_INITIALIZE: Final[Method[structs.McpUiInitializeRequestParams, structs.McpUiInitializeResult]] = Method(
     name="ui/initialize", sender="client", kind="request", handler="mcp_ui_initialize",
     message=structs.McpUiInitializeRequest,
     params=structs.McpUiInitializeRequestParams, params_required=True,
     result=structs.McpUiInitializeResult,
 )  # fmt: skip
-"""Page opens the conversation with its host."""
 UI_MESSAGE: Final[Method[structs.McpUiMessageRequestParams, structs.McpUiMessageResult]] = Method(
     name="ui/message", sender="client", kind="request", handler="mcp_ui_message",
     message=structs.McpUiMessageRequest,
     params=structs.McpUiMessageRequestParams, params_required=True,
     result=structs.McpUiMessageResult,
 )  # fmt: skip
-"""Page asks the host to add a message of the user to the conversation."""
 UI_NOTIFICATIONS_HOST_CONTEXT_CHANGED: Final[Method[structs.McpUiHostContext, None]] = Method(
     name="ui/notifications/host-context-changed", sender="server", kind="notification", handler="mcp_ui_host_context_changed",
     message=structs.McpUiHostContextChangedNotification,
     params=structs.McpUiHostContext, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Host tells the page what changed in its surroundings."""
 UI_NOTIFICATIONS_INITIALIZED: Final[Method[dict[str, Any], None]] = Method(
     name="ui/notifications/initialized", sender="client", kind="notification", handler="mcp_ui_initialized",
     message=structs.McpUiInitializedNotification,
     params=dict[str, Any], params_required=False,
     result=NoneType,
 )  # fmt: skip
-"""Page confirms that it is ready."""
 UI_NOTIFICATIONS_REQUEST_TEARDOWN: Final[Method[dict[str, Any], None]] = Method(
     name="ui/notifications/request-teardown", sender="client", kind="notification", handler="mcp_ui_request_teardown",
     message=structs.McpUiRequestTeardownNotification,
     params=dict[str, Any], params_required=False,
     result=NoneType,
 )  # fmt: skip
-"""Page asks the host to remove it."""
 UI_NOTIFICATIONS_SANDBOX_PROXY_READY: Final[Method[dict[str, Any], None]] = Method(
     name="ui/notifications/sandbox-proxy-ready", sender="client", kind="notification", handler="mcp_ui_sandbox_proxy_ready",
     message=structs.McpUiSandboxProxyReadyNotification,
     params=dict[str, Any], params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Proxy of the sandbox tells the host that it can take a page."""
 UI_NOTIFICATIONS_SANDBOX_RESOURCE_READY: Final[Method[structs.McpUiSandboxResourceReadyNotificationParams, None]] = Method(
     name="ui/notifications/sandbox-resource-ready", sender="server", kind="notification", handler="mcp_ui_sandbox_resource_ready",
     message=structs.McpUiSandboxResourceReadyNotification,
     params=structs.McpUiSandboxResourceReadyNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Host gives the HTML of a page to the proxy of the sandbox."""
 UI_NOTIFICATIONS_SIZE_CHANGED: Final[Method[structs.McpUiSizeChangedNotificationParams, None]] = Method(
     name="ui/notifications/size-changed", sender="client", kind="notification", handler="mcp_ui_size_changed",
     message=structs.McpUiSizeChangedNotification,
     params=structs.McpUiSizeChangedNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Page tells the host its size."""
 UI_NOTIFICATIONS_TOOL_CANCELLED: Final[Method[structs.McpUiToolCancelledNotificationParams, None]] = Method(
     name="ui/notifications/tool-cancelled", sender="server", kind="notification", handler="mcp_ui_tool_cancelled",
     message=structs.McpUiToolCancelledNotification,
     params=structs.McpUiToolCancelledNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Host tells the page that the call of its tool was cancelled."""
 UI_NOTIFICATIONS_TOOL_INPUT: Final[Method[structs.McpUiToolInputNotificationParams, None]] = Method(
     name="ui/notifications/tool-input", sender="server", kind="notification", handler="mcp_ui_tool_input",
     message=structs.McpUiToolInputNotification,
     params=structs.McpUiToolInputNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Host gives the page the arguments of its tool."""
 UI_NOTIFICATIONS_TOOL_INPUT_PARTIAL: Final[Method[structs.McpUiToolInputPartialNotificationParams, None]] = Method(
     name="ui/notifications/tool-input-partial", sender="server", kind="notification", handler="mcp_ui_tool_input_partial",
     message=structs.McpUiToolInputPartialNotification,
     params=structs.McpUiToolInputPartialNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Host gives the page arguments while the model still writes them."""
 UI_NOTIFICATIONS_TOOL_RESULT: Final[Method[structs.McpUiToolResultNotificationParams, None]] = Method(
     name="ui/notifications/tool-result", sender="server", kind="notification", handler="mcp_ui_tool_result",
     message=structs.McpUiToolResultNotification,
     params=structs.McpUiToolResultNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Host gives the page the result of its tool."""
 UI_OPEN_LINK: Final[Method[structs.McpUiOpenLinkRequestParams, structs.McpUiOpenLinkResult]] = Method(
     name="ui/open-link", sender="client", kind="request", handler="mcp_ui_open_link",
     message=structs.McpUiOpenLinkRequest,
     params=structs.McpUiOpenLinkRequestParams, params_required=True,
     result=structs.McpUiOpenLinkResult,
 )  # fmt: skip
-"""Page asks the host to open a URL in a browser."""
 UI_REQUEST_DISPLAY_MODE: Final[Method[structs.McpUiRequestDisplayModeRequestParams, structs.McpUiRequestDisplayModeResult]] = Method(
     name="ui/request-display-mode", sender="client", kind="request", handler="mcp_ui_request_display_mode",
     message=structs.McpUiRequestDisplayModeRequest,
     params=structs.McpUiRequestDisplayModeRequestParams, params_required=True,
     result=structs.McpUiRequestDisplayModeResult,
 )  # fmt: skip
-"""Page asks to be shown in another way."""
 UI_RESOURCE_TEARDOWN: Final[Method[dict[str, Any], structs.McpUiResourceTeardownResult]] = Method(
     name="ui/resource-teardown", sender="server", kind="request", handler="mcp_ui_resource_teardown",
     message=structs.McpUiResourceTeardownRequest,
     params=dict[str, Any], params_required=True,
     result=structs.McpUiResourceTeardownResult,
 )  # fmt: skip
-"""Host asks the page to save its state before it is removed."""
 UI_UPDATE_MODEL_CONTEXT: Final[Method[structs.McpUiUpdateModelContextRequestParams, structs.EmptyResult]] = Method(
     name="ui/update-model-context", sender="client", kind="request", handler="mcp_ui_update_model_context",
     message=structs.McpUiUpdateModelContextRequest,
     params=structs.McpUiUpdateModelContextRequestParams, params_required=True,
     result=structs.EmptyResult,
 )  # fmt: skip
-"""Page replaces what it tells the model for its next turn."""
 
 AnyMethod: TypeAlias = Method[Any, Any]
 

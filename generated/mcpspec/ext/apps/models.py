@@ -73,7 +73,7 @@ if TYPE_CHECKING or is_needed("McpUiDisplayMode"):
     """Way in which a page is shown: within the conversation, on the whole window, or above it."""
 
 
-if TYPE_CHECKING or is_needed("McpUiAppCapabilities", "McpUiAppCapabilitiesTools", "McpUiDisplayMode"):
+if TYPE_CHECKING or is_needed("McpUiAppCapabilities"):
 
     class McpUiAppCapabilities(Model):
         """Optional features that a page supports. https://modelcontextprotocol.io/extensions/apps/overview"""
@@ -86,7 +86,7 @@ if TYPE_CHECKING or is_needed("McpUiAppCapabilities", "McpUiAppCapabilitiesTools
         """Ways in which the page can be shown."""
 
 
-if TYPE_CHECKING or is_needed("McpUiDownloadFileRequestParams", "EmbeddedResource", "ResourceLink"):
+if TYPE_CHECKING or is_needed("McpUiDownloadFileRequestParams"):
 
     class McpUiDownloadFileRequestParams(Model):
         """Parameters of the message. https://modelcontextprotocol.io/extensions/apps/overview"""
@@ -95,7 +95,7 @@ if TYPE_CHECKING or is_needed("McpUiDownloadFileRequestParams", "EmbeddedResourc
         """Files to save, embedded or as links."""
 
 
-if TYPE_CHECKING or is_needed("McpUiDownloadFileRequest", "McpUiDownloadFileRequestParams"):
+if TYPE_CHECKING or is_needed("McpUiDownloadFileRequest"):
 
     class McpUiDownloadFileRequest(Model):
         """Page asks the host to save files. https://modelcontextprotocol.io/extensions/apps/overview"""
@@ -190,7 +190,7 @@ if TYPE_CHECKING or is_needed("McpUiHostContextToolInfoIdVariant2"):
     """Identifier of the request that called the tool."""
 
 
-if TYPE_CHECKING or is_needed("McpUiHostContextToolInfo", "McpUiHostContextToolInfoIdVariant2", "Tool"):
+if TYPE_CHECKING or is_needed("McpUiHostContextToolInfo"):
 
     class McpUiHostContextToolInfo(Model):
         """Call that the page is shown for. https://modelcontextprotocol.io/extensions/apps/overview"""
@@ -210,7 +210,7 @@ if TYPE_CHECKING or is_needed("McpUiHostCss"):
         """Rules that load the fonts of the host."""
 
 
-if TYPE_CHECKING or is_needed("McpUiInitializeRequestParams", "Implementation", "McpUiAppCapabilities"):
+if TYPE_CHECKING or is_needed("McpUiInitializeRequestParams"):
 
     class McpUiInitializeRequestParams(Model):
         """Parameters of the message. https://modelcontextprotocol.io/extensions/apps/overview"""
@@ -223,7 +223,7 @@ if TYPE_CHECKING or is_needed("McpUiInitializeRequestParams", "Implementation", 
         """Version of the extension that the page uses."""
 
 
-if TYPE_CHECKING or is_needed("McpUiInitializeRequest", "McpUiInitializeRequestParams"):
+if TYPE_CHECKING or is_needed("McpUiInitializeRequest"):
 
     class McpUiInitializeRequest(Model):
         """Page opens the conversation with its host. https://modelcontextprotocol.io/extensions/apps/overview"""
@@ -245,7 +245,7 @@ if TYPE_CHECKING or is_needed("McpUiInitializedNotification"):
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("McpUiMessageRequestParams", "ContentBlock"):
+if TYPE_CHECKING or is_needed("McpUiMessageRequestParams"):
 
     class McpUiMessageRequestParams(Model):
         """Parameters of the message. https://modelcontextprotocol.io/extensions/apps/overview"""
@@ -256,7 +256,7 @@ if TYPE_CHECKING or is_needed("McpUiMessageRequestParams", "ContentBlock"):
         """Content of the message."""
 
 
-if TYPE_CHECKING or is_needed("McpUiMessageRequest", "McpUiMessageRequestParams"):
+if TYPE_CHECKING or is_needed("McpUiMessageRequest"):
 
     class McpUiMessageRequest(Model):
         """Page asks the host to add a message of the user to the conversation. https://modelcontextprotocol.io/extensions/apps/overview"""
@@ -285,7 +285,7 @@ if TYPE_CHECKING or is_needed("McpUiOpenLinkRequestParams"):
         """URL to open."""
 
 
-if TYPE_CHECKING or is_needed("McpUiOpenLinkRequest", "McpUiOpenLinkRequestParams"):
+if TYPE_CHECKING or is_needed("McpUiOpenLinkRequest"):
 
     class McpUiOpenLinkRequest(Model):
         """Page asks the host to open a URL in a browser. https://modelcontextprotocol.io/extensions/apps/overview"""
@@ -305,7 +305,7 @@ if TYPE_CHECKING or is_needed("McpUiOpenLinkResult"):
         """True if the URL was not opened."""
 
 
-if TYPE_CHECKING or is_needed("McpUiRequestDisplayModeRequestParams", "McpUiDisplayMode"):
+if TYPE_CHECKING or is_needed("McpUiRequestDisplayModeRequestParams"):
 
     class McpUiRequestDisplayModeRequestParams(Model):
         """Parameters of the message. https://modelcontextprotocol.io/extensions/apps/overview"""
@@ -314,7 +314,7 @@ if TYPE_CHECKING or is_needed("McpUiRequestDisplayModeRequestParams", "McpUiDisp
         """Way in which the page would be shown."""
 
 
-if TYPE_CHECKING or is_needed("McpUiRequestDisplayModeRequest", "McpUiRequestDisplayModeRequestParams"):
+if TYPE_CHECKING or is_needed("McpUiRequestDisplayModeRequest"):
 
     class McpUiRequestDisplayModeRequest(Model):
         """Page asks to be shown in another way. https://modelcontextprotocol.io/extensions/apps/overview"""
@@ -325,7 +325,7 @@ if TYPE_CHECKING or is_needed("McpUiRequestDisplayModeRequest", "McpUiRequestDis
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("McpUiRequestDisplayModeResult", "McpUiDisplayMode"):
+if TYPE_CHECKING or is_needed("McpUiRequestDisplayModeResult"):
 
     class McpUiRequestDisplayModeResult(Model):
         """Host answers with the way in which the page is shown. https://modelcontextprotocol.io/extensions/apps/overview"""
@@ -375,7 +375,7 @@ if TYPE_CHECKING or is_needed("McpUiResourcePermissions"):
         """Writing to the clipboard."""
 
 
-if TYPE_CHECKING or is_needed("McpUiHostCapabilitiesSandbox", "McpUiResourceCsp", "McpUiResourcePermissions"):
+if TYPE_CHECKING or is_needed("McpUiHostCapabilitiesSandbox"):
 
     class McpUiHostCapabilitiesSandbox(Model):
         """What the host has granted to the page. https://modelcontextprotocol.io/extensions/apps/overview"""
@@ -386,7 +386,7 @@ if TYPE_CHECKING or is_needed("McpUiHostCapabilitiesSandbox", "McpUiResourceCsp"
         """Origins that the host has approved."""
 
 
-if TYPE_CHECKING or is_needed("McpUiResourceMeta", "McpUiResourceCsp", "McpUiResourcePermissions"):
+if TYPE_CHECKING or is_needed("McpUiResourceMeta"):
 
     class McpUiResourceMeta(Model):
         """Metadata of a page: what it needs, and how it looks. https://modelcontextprotocol.io/extensions/apps/overview"""
@@ -428,9 +428,7 @@ if TYPE_CHECKING or is_needed("McpUiSandboxProxyReadyNotification"):
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed(
-    "McpUiSandboxResourceReadyNotificationParams", "McpUiResourceCsp", "McpUiResourcePermissions"
-):
+if TYPE_CHECKING or is_needed("McpUiSandboxResourceReadyNotificationParams"):
 
     class McpUiSandboxResourceReadyNotificationParams(Model):
         """Parameters of the message. https://modelcontextprotocol.io/extensions/apps/overview"""
@@ -445,7 +443,7 @@ if TYPE_CHECKING or is_needed(
         """Features of the browser that the host has granted."""
 
 
-if TYPE_CHECKING or is_needed("McpUiSandboxResourceReadyNotification", "McpUiSandboxResourceReadyNotificationParams"):
+if TYPE_CHECKING or is_needed("McpUiSandboxResourceReadyNotification"):
 
     class McpUiSandboxResourceReadyNotification(Model):
         """Host gives the HTML of a page to the proxy of the sandbox. https://modelcontextprotocol.io/extensions/apps/overview"""
@@ -467,7 +465,7 @@ if TYPE_CHECKING or is_needed("McpUiSizeChangedNotificationParams"):
         """Height of the page, in pixels."""
 
 
-if TYPE_CHECKING or is_needed("McpUiSizeChangedNotification", "McpUiSizeChangedNotificationParams"):
+if TYPE_CHECKING or is_needed("McpUiSizeChangedNotification"):
 
     class McpUiSizeChangedNotification(Model):
         """Page tells the host its size. https://modelcontextprotocol.io/extensions/apps/overview"""
@@ -651,7 +649,7 @@ if TYPE_CHECKING or is_needed("McpUiStyles"):
     """CSS variables of the host, by name."""
 
 
-if TYPE_CHECKING or is_needed("McpUiHostStyles", "McpUiHostCss", "McpUiStyles"):
+if TYPE_CHECKING or is_needed("McpUiHostStyles"):
 
     class McpUiHostStyles(Model):
         """Looks of the host that pages may take over. https://modelcontextprotocol.io/extensions/apps/overview"""
@@ -681,14 +679,7 @@ if TYPE_CHECKING or is_needed("McpUiSupportedContentBlockModalities"):
         """Structured content."""
 
 
-if TYPE_CHECKING or is_needed(
-    "McpUiHostCapabilities",
-    "McpUiHostCapabilitiesSampling",
-    "McpUiHostCapabilitiesSandbox",
-    "McpUiHostCapabilitiesServerResources",
-    "McpUiHostCapabilitiesServerTools",
-    "McpUiSupportedContentBlockModalities",
-):
+if TYPE_CHECKING or is_needed("McpUiHostCapabilities"):
 
     class McpUiHostCapabilities(Model):
         """Optional features that a host supports. https://modelcontextprotocol.io/extensions/apps/overview"""
@@ -720,16 +711,7 @@ if TYPE_CHECKING or is_needed("McpUiTheme"):
     """Color theme of the host."""
 
 
-if TYPE_CHECKING or is_needed(
-    "McpUiHostContext",
-    "McpUiDisplayMode",
-    "McpUiHostContextContainerDimensions",
-    "McpUiHostContextDeviceCapabilities",
-    "McpUiHostContextSafeAreaInsets",
-    "McpUiHostContextToolInfo",
-    "McpUiHostStyles",
-    "McpUiTheme",
-):
+if TYPE_CHECKING or is_needed("McpUiHostContext"):
 
     class McpUiHostContext(Model):
         """Surroundings of a page, as the host describes them. Members that are absent are unknown to the page. https://modelcontextprotocol.io/extensions/apps/overview"""
@@ -760,7 +742,7 @@ if TYPE_CHECKING or is_needed(
         """Margins that parts of the device cover, in pixels."""
 
 
-if TYPE_CHECKING or is_needed("McpUiHostContextChangedNotification", "McpUiHostContext"):
+if TYPE_CHECKING or is_needed("McpUiHostContextChangedNotification"):
 
     class McpUiHostContextChangedNotification(Model):
         """Host tells the page what changed in its surroundings. https://modelcontextprotocol.io/extensions/apps/overview"""
@@ -771,7 +753,7 @@ if TYPE_CHECKING or is_needed("McpUiHostContextChangedNotification", "McpUiHostC
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("McpUiInitializeResult", "Implementation", "McpUiHostCapabilities", "McpUiHostContext"):
+if TYPE_CHECKING or is_needed("McpUiInitializeResult"):
 
     class McpUiInitializeResult(Model):
         """Host answers with its version, features and surroundings. https://modelcontextprotocol.io/extensions/apps/overview"""
@@ -795,7 +777,7 @@ if TYPE_CHECKING or is_needed("McpUiToolCancelledNotificationParams"):
         """Reason why the call was cancelled."""
 
 
-if TYPE_CHECKING or is_needed("McpUiToolCancelledNotification", "McpUiToolCancelledNotificationParams"):
+if TYPE_CHECKING or is_needed("McpUiToolCancelledNotification"):
 
     class McpUiToolCancelledNotification(Model):
         """Host tells the page that the call of its tool was cancelled. https://modelcontextprotocol.io/extensions/apps/overview"""
@@ -815,7 +797,7 @@ if TYPE_CHECKING or is_needed("McpUiToolInputNotificationParams"):
         """Arguments of the call."""
 
 
-if TYPE_CHECKING or is_needed("McpUiToolInputNotification", "McpUiToolInputNotificationParams"):
+if TYPE_CHECKING or is_needed("McpUiToolInputNotification"):
 
     class McpUiToolInputNotification(Model):
         """Host gives the page the arguments of its tool. https://modelcontextprotocol.io/extensions/apps/overview"""
@@ -835,7 +817,7 @@ if TYPE_CHECKING or is_needed("McpUiToolInputPartialNotificationParams"):
         """Arguments as far as the model has written them."""
 
 
-if TYPE_CHECKING or is_needed("McpUiToolInputPartialNotification", "McpUiToolInputPartialNotificationParams"):
+if TYPE_CHECKING or is_needed("McpUiToolInputPartialNotification"):
 
     class McpUiToolInputPartialNotification(Model):
         """Host gives the page arguments while the model still writes them. https://modelcontextprotocol.io/extensions/apps/overview"""
@@ -846,7 +828,7 @@ if TYPE_CHECKING or is_needed("McpUiToolInputPartialNotification", "McpUiToolInp
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("McpUiToolResultNotificationParams", "ContentBlock", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("McpUiToolResultNotificationParams"):
 
     class McpUiToolResultNotificationParams(Model):
         """Parameters of the message. https://modelcontextprotocol.io/extensions/apps/overview"""
@@ -861,7 +843,7 @@ if TYPE_CHECKING or is_needed("McpUiToolResultNotificationParams", "ContentBlock
         """True if the tool failed; false when absent."""
 
 
-if TYPE_CHECKING or is_needed("McpUiToolResultNotification", "McpUiToolResultNotificationParams"):
+if TYPE_CHECKING or is_needed("McpUiToolResultNotification"):
 
     class McpUiToolResultNotification(Model):
         """Host gives the page the result of its tool. https://modelcontextprotocol.io/extensions/apps/overview"""
@@ -877,7 +859,7 @@ if TYPE_CHECKING or is_needed("McpUiToolVisibility"):
     """Party that may use a tool: the model, or pages of the same server."""
 
 
-if TYPE_CHECKING or is_needed("McpUiToolMeta", "McpUiToolVisibility"):
+if TYPE_CHECKING or is_needed("McpUiToolMeta"):
 
     class McpUiToolMeta(Model):
         """Metadata of a tool that has a page. https://modelcontextprotocol.io/extensions/apps/overview"""
@@ -888,7 +870,7 @@ if TYPE_CHECKING or is_needed("McpUiToolMeta", "McpUiToolVisibility"):
         """Parties that may use the tool; both if it is absent."""
 
 
-if TYPE_CHECKING or is_needed("McpUiUpdateModelContextRequestParams", "ContentBlock"):
+if TYPE_CHECKING or is_needed("McpUiUpdateModelContextRequestParams"):
 
     class McpUiUpdateModelContextRequestParams(Model):
         """Parameters of the message. https://modelcontextprotocol.io/extensions/apps/overview"""
@@ -899,7 +881,7 @@ if TYPE_CHECKING or is_needed("McpUiUpdateModelContextRequestParams", "ContentBl
         """Data for the model, as a JSON object."""
 
 
-if TYPE_CHECKING or is_needed("McpUiUpdateModelContextRequest", "McpUiUpdateModelContextRequestParams"):
+if TYPE_CHECKING or is_needed("McpUiUpdateModelContextRequest"):
 
     class McpUiUpdateModelContextRequest(Model):
         """Page replaces what it tells the model for its next turn. https://modelcontextprotocol.io/extensions/apps/overview"""

@@ -23,119 +23,102 @@ UI_DOWNLOAD_FILE: Final[Method[models.McpUiDownloadFileRequestParams, models.Mcp
     params=models.McpUiDownloadFileRequestParams, params_required=True,
     result=models.McpUiDownloadFileResult,
 )  # fmt: skip
-"""Page asks the host to save files."""
 UI_INITIALIZE: Final[Method[models.McpUiInitializeRequestParams, models.McpUiInitializeResult]] = Method(
     name="ui/initialize", sender="client", kind="request", handler="mcp_ui_initialize",
     message=models.McpUiInitializeRequest,
     params=models.McpUiInitializeRequestParams, params_required=True,
     result=models.McpUiInitializeResult,
 )  # fmt: skip
-"""Page opens the conversation with its host."""
 UI_MESSAGE: Final[Method[models.McpUiMessageRequestParams, models.McpUiMessageResult]] = Method(
     name="ui/message", sender="client", kind="request", handler="mcp_ui_message",
     message=models.McpUiMessageRequest,
     params=models.McpUiMessageRequestParams, params_required=True,
     result=models.McpUiMessageResult,
 )  # fmt: skip
-"""Page asks the host to add a message of the user to the conversation."""
 UI_NOTIFICATIONS_HOST_CONTEXT_CHANGED: Final[Method[models.McpUiHostContext, None]] = Method(
     name="ui/notifications/host-context-changed", sender="server", kind="notification", handler="mcp_ui_host_context_changed",
     message=models.McpUiHostContextChangedNotification,
     params=models.McpUiHostContext, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Host tells the page what changed in its surroundings."""
 UI_NOTIFICATIONS_INITIALIZED: Final[Method[dict[str, Any], None]] = Method(
     name="ui/notifications/initialized", sender="client", kind="notification", handler="mcp_ui_initialized",
     message=models.McpUiInitializedNotification,
     params=dict[str, Any], params_required=False,
     result=NoneType,
 )  # fmt: skip
-"""Page confirms that it is ready."""
 UI_NOTIFICATIONS_REQUEST_TEARDOWN: Final[Method[dict[str, Any], None]] = Method(
     name="ui/notifications/request-teardown", sender="client", kind="notification", handler="mcp_ui_request_teardown",
     message=models.McpUiRequestTeardownNotification,
     params=dict[str, Any], params_required=False,
     result=NoneType,
 )  # fmt: skip
-"""Page asks the host to remove it."""
 UI_NOTIFICATIONS_SANDBOX_PROXY_READY: Final[Method[dict[str, Any], None]] = Method(
     name="ui/notifications/sandbox-proxy-ready", sender="client", kind="notification", handler="mcp_ui_sandbox_proxy_ready",
     message=models.McpUiSandboxProxyReadyNotification,
     params=dict[str, Any], params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Proxy of the sandbox tells the host that it can take a page."""
 UI_NOTIFICATIONS_SANDBOX_RESOURCE_READY: Final[Method[models.McpUiSandboxResourceReadyNotificationParams, None]] = Method(
     name="ui/notifications/sandbox-resource-ready", sender="server", kind="notification", handler="mcp_ui_sandbox_resource_ready",
     message=models.McpUiSandboxResourceReadyNotification,
     params=models.McpUiSandboxResourceReadyNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Host gives the HTML of a page to the proxy of the sandbox."""
 UI_NOTIFICATIONS_SIZE_CHANGED: Final[Method[models.McpUiSizeChangedNotificationParams, None]] = Method(
     name="ui/notifications/size-changed", sender="client", kind="notification", handler="mcp_ui_size_changed",
     message=models.McpUiSizeChangedNotification,
     params=models.McpUiSizeChangedNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Page tells the host its size."""
 UI_NOTIFICATIONS_TOOL_CANCELLED: Final[Method[models.McpUiToolCancelledNotificationParams, None]] = Method(
     name="ui/notifications/tool-cancelled", sender="server", kind="notification", handler="mcp_ui_tool_cancelled",
     message=models.McpUiToolCancelledNotification,
     params=models.McpUiToolCancelledNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Host tells the page that the call of its tool was cancelled."""
 UI_NOTIFICATIONS_TOOL_INPUT: Final[Method[models.McpUiToolInputNotificationParams, None]] = Method(
     name="ui/notifications/tool-input", sender="server", kind="notification", handler="mcp_ui_tool_input",
     message=models.McpUiToolInputNotification,
     params=models.McpUiToolInputNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Host gives the page the arguments of its tool."""
 UI_NOTIFICATIONS_TOOL_INPUT_PARTIAL: Final[Method[models.McpUiToolInputPartialNotificationParams, None]] = Method(
     name="ui/notifications/tool-input-partial", sender="server", kind="notification", handler="mcp_ui_tool_input_partial",
     message=models.McpUiToolInputPartialNotification,
     params=models.McpUiToolInputPartialNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Host gives the page arguments while the model still writes them."""
 UI_NOTIFICATIONS_TOOL_RESULT: Final[Method[models.McpUiToolResultNotificationParams, None]] = Method(
     name="ui/notifications/tool-result", sender="server", kind="notification", handler="mcp_ui_tool_result",
     message=models.McpUiToolResultNotification,
     params=models.McpUiToolResultNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Host gives the page the result of its tool."""
 UI_OPEN_LINK: Final[Method[models.McpUiOpenLinkRequestParams, models.McpUiOpenLinkResult]] = Method(
     name="ui/open-link", sender="client", kind="request", handler="mcp_ui_open_link",
     message=models.McpUiOpenLinkRequest,
     params=models.McpUiOpenLinkRequestParams, params_required=True,
     result=models.McpUiOpenLinkResult,
 )  # fmt: skip
-"""Page asks the host to open a URL in a browser."""
 UI_REQUEST_DISPLAY_MODE: Final[Method[models.McpUiRequestDisplayModeRequestParams, models.McpUiRequestDisplayModeResult]] = Method(
     name="ui/request-display-mode", sender="client", kind="request", handler="mcp_ui_request_display_mode",
     message=models.McpUiRequestDisplayModeRequest,
     params=models.McpUiRequestDisplayModeRequestParams, params_required=True,
     result=models.McpUiRequestDisplayModeResult,
 )  # fmt: skip
-"""Page asks to be shown in another way."""
 UI_RESOURCE_TEARDOWN: Final[Method[dict[str, Any], models.McpUiResourceTeardownResult]] = Method(
     name="ui/resource-teardown", sender="server", kind="request", handler="mcp_ui_resource_teardown",
     message=models.McpUiResourceTeardownRequest,
     params=dict[str, Any], params_required=True,
     result=models.McpUiResourceTeardownResult,
 )  # fmt: skip
-"""Host asks the page to save its state before it is removed."""
 UI_UPDATE_MODEL_CONTEXT: Final[Method[models.McpUiUpdateModelContextRequestParams, models.EmptyResult]] = Method(
     name="ui/update-model-context", sender="client", kind="request", handler="mcp_ui_update_model_context",
     message=models.McpUiUpdateModelContextRequest,
     params=models.McpUiUpdateModelContextRequestParams, params_required=True,
     result=models.EmptyResult,
 )  # fmt: skip
-"""Page replaces what it tells the model for its next turn."""
 
 AnyMethod: TypeAlias = Method[Any, Any]
 

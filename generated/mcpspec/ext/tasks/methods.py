@@ -23,28 +23,24 @@ NOTIFICATIONS_TASKS: Final[Method[structs.TaskStatusNotificationParams, None]] =
     params=structs.TaskStatusNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Side that runs a task tells the other that its state has changed."""
 TASKS_CANCEL: Final[Method[structs.CancelTaskRequestParams, structs.CancelTaskResult]] = Method(
     name="tasks/cancel", sender="client", kind="request", handler="cancel_task",
     message=structs.CancelTaskRequest,
     params=structs.CancelTaskRequestParams, params_required=True,
     result=structs.CancelTaskResult,
 )  # fmt: skip
-"""Sender asks the other side to stop a task."""
 TASKS_GET: Final[Method[structs.GetTaskRequestParams, structs.GetTaskResult]] = Method(
     name="tasks/get", sender="client", kind="request", handler="get_task",
     message=structs.GetTaskRequest,
     params=structs.GetTaskRequestParams, params_required=True,
     result=structs.GetTaskResult,
 )  # fmt: skip
-"""Sender asks the other side for the current state of a task."""
 TASKS_UPDATE: Final[Method[structs.UpdateTaskRequestParams, structs.UpdateTaskResult]] = Method(
     name="tasks/update", sender="client", kind="request", handler="update_task",
     message=structs.UpdateTaskRequest,
     params=structs.UpdateTaskRequestParams, params_required=True,
     result=structs.UpdateTaskResult,
 )  # fmt: skip
-"""Client gives a waiting task the input it asked for."""
 
 AnyMethod: TypeAlias = Method[Any, Any]
 

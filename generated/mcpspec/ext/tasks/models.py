@@ -104,7 +104,7 @@ if TYPE_CHECKING or is_needed("CancelTaskRequestParams"):
         """Identifier of the task to stop."""
 
 
-if TYPE_CHECKING or is_needed("CancelTaskRequest", "CancelTaskRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CancelTaskRequest"):
 
     class CancelTaskRequest(Model):
         """Sender asks the other side to stop a task. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
@@ -119,7 +119,7 @@ if TYPE_CHECKING or is_needed("CancelTaskRequest", "CancelTaskRequestParams", "R
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("CancelTaskResult", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("CancelTaskResult"):
 
     class CancelTaskResult(Model):
         """Server acknowledges `tasks/cancel`. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
@@ -174,7 +174,7 @@ if TYPE_CHECKING or is_needed("CompletedTask"):
         """Time to wait between polls of the task, in milliseconds."""
 
 
-if TYPE_CHECKING or is_needed("CreateTaskResult", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("CreateTaskResult"):
 
     class CreateTaskResult(Model):
         """Receiver answers a request with a task that will produce the outcome later. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
@@ -199,7 +199,7 @@ if TYPE_CHECKING or is_needed("CreateTaskResult", "ResultMetaObject"):
         """Time to wait between polls of the task, in milliseconds."""
 
 
-if TYPE_CHECKING or is_needed("FailedTask", "Error"):
+if TYPE_CHECKING or is_needed("FailedTask"):
 
     class FailedTask(Model):
         """Task that ended in a JSON-RPC error. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
@@ -231,7 +231,7 @@ if TYPE_CHECKING or is_needed("GetTaskRequestParams"):
         """Identifier of the task to look up."""
 
 
-if TYPE_CHECKING or is_needed("GetTaskRequest", "GetTaskRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("GetTaskRequest"):
 
     class GetTaskRequest(Model):
         """Sender asks the other side for the current state of a task. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
@@ -246,7 +246,7 @@ if TYPE_CHECKING or is_needed("GetTaskRequest", "GetTaskRequestParams", "Request
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("GetTaskResultCancelled", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("GetTaskResultCancelled"):
 
     class GetTaskResultCancelled(Model):
         """GetTaskResultCancelled https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
@@ -271,7 +271,7 @@ if TYPE_CHECKING or is_needed("GetTaskResultCancelled", "ResultMetaObject"):
         """Time to wait between polls of the task, in milliseconds."""
 
 
-if TYPE_CHECKING or is_needed("GetTaskResultCompleted", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("GetTaskResultCompleted"):
 
     class GetTaskResultCompleted(Model):
         """GetTaskResultCompleted https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
@@ -298,7 +298,7 @@ if TYPE_CHECKING or is_needed("GetTaskResultCompleted", "ResultMetaObject"):
         """Time to wait between polls of the task, in milliseconds."""
 
 
-if TYPE_CHECKING or is_needed("GetTaskResultFailed", "Error", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("GetTaskResultFailed"):
 
     class GetTaskResultFailed(Model):
         """GetTaskResultFailed https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
@@ -325,7 +325,7 @@ if TYPE_CHECKING or is_needed("GetTaskResultFailed", "Error", "ResultMetaObject"
         """Time to wait between polls of the task, in milliseconds."""
 
 
-if TYPE_CHECKING or is_needed("GetTaskResultInputRequired", "InputRequests", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("GetTaskResultInputRequired"):
 
     class GetTaskResultInputRequired(Model):
         """GetTaskResultInputRequired https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
@@ -352,7 +352,7 @@ if TYPE_CHECKING or is_needed("GetTaskResultInputRequired", "InputRequests", "Re
         """Time to wait between polls of the task, in milliseconds."""
 
 
-if TYPE_CHECKING or is_needed("GetTaskResultWorking", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("GetTaskResultWorking"):
 
     class GetTaskResultWorking(Model):
         """GetTaskResultWorking https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
@@ -397,7 +397,7 @@ if TYPE_CHECKING or is_needed(
         GetTaskResult = union("GetTaskResult", __name__, GetTaskResult, Field(discriminator="status"))
 
 
-if TYPE_CHECKING or is_needed("InputRequiredTask", "InputRequests"):
+if TYPE_CHECKING or is_needed("InputRequiredTask"):
 
     class InputRequiredTask(Model):
         """Task that waits for input from the requester. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
@@ -446,7 +446,7 @@ if TYPE_CHECKING or is_needed("TaskStatus"):
     """State of a task, such as `working` or `completed`."""
 
 
-if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsCancelled", "NotificationMetaObject"):
+if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsCancelled"):
 
     class TaskStatusNotificationParamsCancelled(Model):
         """TaskStatusNotificationParamsCancelled https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
@@ -469,7 +469,7 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsCancelled", "Notifica
         """Time to wait between polls of the task, in milliseconds."""
 
 
-if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsCompleted", "NotificationMetaObject"):
+if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsCompleted"):
 
     class TaskStatusNotificationParamsCompleted(Model):
         """TaskStatusNotificationParamsCompleted https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
@@ -494,7 +494,7 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsCompleted", "Notifica
         """Time to wait between polls of the task, in milliseconds."""
 
 
-if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsFailed", "Error", "NotificationMetaObject"):
+if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsFailed"):
 
     class TaskStatusNotificationParamsFailed(Model):
         """TaskStatusNotificationParamsFailed https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
@@ -519,7 +519,7 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsFailed", "Error", "No
         """Time to wait between polls of the task, in milliseconds."""
 
 
-if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsInputRequired", "InputRequests", "NotificationMetaObject"):
+if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsInputRequired"):
 
     class TaskStatusNotificationParamsInputRequired(Model):
         """TaskStatusNotificationParamsInputRequired https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
@@ -544,7 +544,7 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsInputRequired", "Inpu
         """Time to wait between polls of the task, in milliseconds."""
 
 
-if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsWorking", "NotificationMetaObject"):
+if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsWorking"):
 
     class TaskStatusNotificationParamsWorking(Model):
         """TaskStatusNotificationParamsWorking https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
@@ -589,7 +589,7 @@ if TYPE_CHECKING or is_needed(
         )
 
 
-if TYPE_CHECKING or is_needed("TaskStatusNotification", "TaskStatusNotificationParams"):
+if TYPE_CHECKING or is_needed("TaskStatusNotification"):
 
     class TaskStatusNotification(Model):
         """Side that runs a task tells the other that its state has changed. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
@@ -626,7 +626,7 @@ if TYPE_CHECKING or is_needed("TasksExtensionCapability"):
         """Settings of the tasks extension among the capabilities, always an empty object. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
 
 
-if TYPE_CHECKING or is_needed("UpdateTaskRequestParams", "InputResponses"):
+if TYPE_CHECKING or is_needed("UpdateTaskRequestParams"):
 
     class UpdateTaskRequestParams(Model):
         """Parameters of the message. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
@@ -637,7 +637,7 @@ if TYPE_CHECKING or is_needed("UpdateTaskRequestParams", "InputResponses"):
         """Answers to the requests for input, by identifier of the request."""
 
 
-if TYPE_CHECKING or is_needed("UpdateTaskRequest", "RequestId", "UpdateTaskRequestParams"):
+if TYPE_CHECKING or is_needed("UpdateTaskRequest"):
 
     class UpdateTaskRequest(Model):
         """Client gives a waiting task the input it asked for. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""
@@ -652,7 +652,7 @@ if TYPE_CHECKING or is_needed("UpdateTaskRequest", "RequestId", "UpdateTaskReque
         """Parameters of the message."""
 
 
-if TYPE_CHECKING or is_needed("UpdateTaskResult", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("UpdateTaskResult"):
 
     class UpdateTaskResult(Model):
         """Server acknowledges the input for a task. https://github.com/modelcontextprotocol/ext-tasks/blob/e4345978be1f602f1fc48d89051e8559dd5302a6/schema/draft/schema.json"""

@@ -23,28 +23,24 @@ NOTIFICATIONS_TASKS: Final[Method[models.TaskStatusNotificationParams, None]] = 
     params=models.TaskStatusNotificationParams, params_required=True,
     result=NoneType,
 )  # fmt: skip
-"""Side that runs a task tells the other that its state has changed."""
 TASKS_CANCEL: Final[Method[models.CancelTaskRequestParams, models.CancelTaskResult]] = Method(
     name="tasks/cancel", sender="client", kind="request", handler="cancel_task",
     message=models.CancelTaskRequest,
     params=models.CancelTaskRequestParams, params_required=True,
     result=models.CancelTaskResult,
 )  # fmt: skip
-"""Sender asks the other side to stop a task."""
 TASKS_GET: Final[Method[models.GetTaskRequestParams, models.GetTaskResult]] = Method(
     name="tasks/get", sender="client", kind="request", handler="get_task",
     message=models.GetTaskRequest,
     params=models.GetTaskRequestParams, params_required=True,
     result=models.GetTaskResult,
 )  # fmt: skip
-"""Sender asks the other side for the current state of a task."""
 TASKS_UPDATE: Final[Method[models.UpdateTaskRequestParams, models.UpdateTaskResult]] = Method(
     name="tasks/update", sender="client", kind="request", handler="update_task",
     message=models.UpdateTaskRequest,
     params=models.UpdateTaskRequestParams, params_required=True,
     result=models.UpdateTaskResult,
 )  # fmt: skip
-"""Client gives a waiting task the input it asked for."""
 
 AnyMethod: TypeAlias = Method[Any, Any]
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING or is_needed("ClientCapabilitiesRoots"):
         list_changed: bool | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ClientCapabilities", "ClientCapabilitiesRoots"):
+if TYPE_CHECKING or is_needed("ClientCapabilities"):
 
     class ClientCapabilities(Model):
         experimental: dict[str, dict[str, Any]] | MISSING = MISSING
@@ -65,7 +65,7 @@ if TYPE_CHECKING or is_needed("CompleteResultCompletion"):
         has_more: bool | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("CompleteResult", "CompleteResultCompletion"):
+if TYPE_CHECKING or is_needed("CompleteResult"):
 
     class CompleteResult(Model):
         meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -89,7 +89,7 @@ if TYPE_CHECKING or is_needed("InitializedNotificationParams"):
         meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("InitializedNotification", "InitializedNotificationParams"):
+if TYPE_CHECKING or is_needed("InitializedNotification"):
 
     class InitializedNotification(Model):
         method: Literal["notifications/initialized"] = constant("notifications/initialized")
@@ -111,7 +111,7 @@ if TYPE_CHECKING or is_needed("JSONRPCNotificationParams"):
         meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("JSONRPCNotification", "JSONRPCNotificationParams"):
+if TYPE_CHECKING or is_needed("JSONRPCNotification"):
 
     class JSONRPCNotification(Model):
         method: str
@@ -125,7 +125,7 @@ if TYPE_CHECKING or is_needed("LoggingLevel"):
     )
 
 
-if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams", "LoggingLevel"):
+if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams"):
 
     class LoggingMessageNotificationParams(Model):
         meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -134,7 +134,7 @@ if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams", "LoggingLevel"
         data: Any
 
 
-if TYPE_CHECKING or is_needed("LoggingMessageNotification", "LoggingMessageNotificationParams"):
+if TYPE_CHECKING or is_needed("LoggingMessageNotification"):
 
     class LoggingMessageNotification(Model):
         method: Literal["notifications/message"] = constant("notifications/message")
@@ -148,7 +148,7 @@ if TYPE_CHECKING or is_needed("ModelHint"):
         name: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
+if TYPE_CHECKING or is_needed("ModelPreferences"):
 
     class ModelPreferences(Model):
         hints: list[ModelHint] | MISSING = MISSING
@@ -169,7 +169,7 @@ if TYPE_CHECKING or is_needed("NotificationParams"):
         meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("Notification", "NotificationParams"):
+if TYPE_CHECKING or is_needed("Notification"):
 
     class Notification(Model):
         method: str
@@ -182,7 +182,7 @@ if TYPE_CHECKING or is_needed("PaginatedRequestParams"):
         cursor: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("PaginatedRequest", "PaginatedRequestParams"):
+if TYPE_CHECKING or is_needed("PaginatedRequest"):
 
     class PaginatedRequest(Model):
         method: str
@@ -200,7 +200,7 @@ if TYPE_CHECKING or is_needed("ProgressToken"):
     ProgressToken = TypeAliasType("ProgressToken", str | int)
 
 
-if TYPE_CHECKING or is_needed("ProgressNotificationParams", "ProgressToken"):
+if TYPE_CHECKING or is_needed("ProgressNotificationParams"):
 
     class ProgressNotificationParams(Model):
         meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -209,7 +209,7 @@ if TYPE_CHECKING or is_needed("ProgressNotificationParams", "ProgressToken"):
         total: float | int | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ProgressNotification", "ProgressNotificationParams"):
+if TYPE_CHECKING or is_needed("ProgressNotification"):
 
     class ProgressNotification(Model):
         method: Literal["notifications/progress"] = constant("notifications/progress")
@@ -225,7 +225,7 @@ if TYPE_CHECKING or is_needed("PromptArgument"):
         required: bool | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("Prompt", "PromptArgument"):
+if TYPE_CHECKING or is_needed("Prompt"):
 
     class Prompt(Model):
         name: str
@@ -233,7 +233,7 @@ if TYPE_CHECKING or is_needed("Prompt", "PromptArgument"):
         arguments: list[PromptArgument] | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListPromptsResult", "Prompt"):
+if TYPE_CHECKING or is_needed("ListPromptsResult"):
 
     class ListPromptsResult(Model):
         meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -247,7 +247,7 @@ if TYPE_CHECKING or is_needed("PromptListChangedNotificationParams"):
         meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("PromptListChangedNotification", "PromptListChangedNotificationParams"):
+if TYPE_CHECKING or is_needed("PromptListChangedNotification"):
 
     class PromptListChangedNotification(Model):
         method: Literal["notifications/prompts/list_changed"] = constant("notifications/prompts/list_changed")
@@ -266,7 +266,7 @@ if TYPE_CHECKING or is_needed("RequestId"):
     RequestId = TypeAliasType("RequestId", str | int)
 
 
-if TYPE_CHECKING or is_needed("CancelledNotificationParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CancelledNotificationParams"):
 
     class CancelledNotificationParams(Model):
         meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -274,7 +274,7 @@ if TYPE_CHECKING or is_needed("CancelledNotificationParams", "RequestId"):
         reason: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("CancelledNotification", "CancelledNotificationParams"):
+if TYPE_CHECKING or is_needed("CancelledNotification"):
 
     class CancelledNotification(Model):
         method: Literal["notifications/cancelled"] = constant("notifications/cancelled")
@@ -282,7 +282,7 @@ if TYPE_CHECKING or is_needed("CancelledNotification", "CancelledNotificationPar
         params: CancelledNotificationParams
 
 
-if TYPE_CHECKING or is_needed("JSONRPCError", "JSONRPCErrorError", "RequestId"):
+if TYPE_CHECKING or is_needed("JSONRPCError"):
 
     class JSONRPCError(Model):
         jsonrpc: Literal["2.0"] = constant("2.0")
@@ -290,7 +290,7 @@ if TYPE_CHECKING or is_needed("JSONRPCError", "JSONRPCErrorError", "RequestId"):
         error: JSONRPCErrorError
 
 
-if TYPE_CHECKING or is_needed("RequestParamsMeta", "ProgressToken"):
+if TYPE_CHECKING or is_needed("RequestParamsMeta"):
 
     class RequestParamsMeta(Model):
         """Additional data about the message or object."""
@@ -299,7 +299,7 @@ if TYPE_CHECKING or is_needed("RequestParamsMeta", "ProgressToken"):
         """Token that ties progress notifications to the request."""
 
 
-if TYPE_CHECKING or is_needed("CallToolRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("CallToolRequestParams"):
 
     class CallToolRequestParams(Model):
         meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
@@ -307,7 +307,7 @@ if TYPE_CHECKING or is_needed("CallToolRequestParams", "RequestParamsMeta"):
         arguments: dict[str, Any] | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("CallToolRequest", "CallToolRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CallToolRequest"):
 
     class CallToolRequest(Model):
         method: Literal["tools/call"] = constant("tools/call")
@@ -316,7 +316,7 @@ if TYPE_CHECKING or is_needed("CallToolRequest", "CallToolRequestParams", "Reque
         params: CallToolRequestParams
 
 
-if TYPE_CHECKING or is_needed("GetPromptRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("GetPromptRequestParams"):
 
     class GetPromptRequestParams(Model):
         meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
@@ -324,7 +324,7 @@ if TYPE_CHECKING or is_needed("GetPromptRequestParams", "RequestParamsMeta"):
         arguments: dict[str, str] | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("GetPromptRequest", "GetPromptRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("GetPromptRequest"):
 
     class GetPromptRequest(Model):
         method: Literal["prompts/get"] = constant("prompts/get")
@@ -333,7 +333,7 @@ if TYPE_CHECKING or is_needed("GetPromptRequest", "GetPromptRequestParams", "Req
         params: GetPromptRequestParams
 
 
-if TYPE_CHECKING or is_needed("InitializeRequestParams", "ClientCapabilities", "Implementation", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("InitializeRequestParams"):
 
     class InitializeRequestParams(Model):
         meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
@@ -342,7 +342,7 @@ if TYPE_CHECKING or is_needed("InitializeRequestParams", "ClientCapabilities", "
         client_info: Implementation
 
 
-if TYPE_CHECKING or is_needed("InitializeRequest", "InitializeRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("InitializeRequest"):
 
     class InitializeRequest(Model):
         method: Literal["initialize"] = constant("initialize")
@@ -351,13 +351,13 @@ if TYPE_CHECKING or is_needed("InitializeRequest", "InitializeRequestParams", "R
         params: InitializeRequestParams
 
 
-if TYPE_CHECKING or is_needed("JSONRPCRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("JSONRPCRequestParams"):
 
     class JSONRPCRequestParams(Model):
         meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("JSONRPCRequest", "JSONRPCRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("JSONRPCRequest"):
 
     class JSONRPCRequest(Model):
         method: str
@@ -366,14 +366,14 @@ if TYPE_CHECKING or is_needed("JSONRPCRequest", "JSONRPCRequestParams", "Request
         id: RequestId
 
 
-if TYPE_CHECKING or is_needed("ListPromptsRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ListPromptsRequestParams"):
 
     class ListPromptsRequestParams(Model):
         meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         cursor: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListPromptsRequest", "ListPromptsRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListPromptsRequest"):
 
     class ListPromptsRequest(Model):
         method: Literal["prompts/list"] = constant("prompts/list")
@@ -382,14 +382,14 @@ if TYPE_CHECKING or is_needed("ListPromptsRequest", "ListPromptsRequestParams", 
         params: ListPromptsRequestParams | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListResourceTemplatesRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ListResourceTemplatesRequestParams"):
 
     class ListResourceTemplatesRequestParams(Model):
         meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         cursor: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest", "ListResourceTemplatesRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest"):
 
     class ListResourceTemplatesRequest(Model):
         method: Literal["resources/templates/list"] = constant("resources/templates/list")
@@ -398,14 +398,14 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest", "ListResourceTempl
         params: ListResourceTemplatesRequestParams | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListResourcesRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ListResourcesRequestParams"):
 
     class ListResourcesRequestParams(Model):
         meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         cursor: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListResourcesRequest", "ListResourcesRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListResourcesRequest"):
 
     class ListResourcesRequest(Model):
         method: Literal["resources/list"] = constant("resources/list")
@@ -414,13 +414,13 @@ if TYPE_CHECKING or is_needed("ListResourcesRequest", "ListResourcesRequestParam
         params: ListResourcesRequestParams | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListRootsRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ListRootsRequestParams"):
 
     class ListRootsRequestParams(Model):
         meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListRootsRequest", "ListRootsRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListRootsRequest"):
 
     class ListRootsRequest(Model):
         method: Literal["roots/list"] = constant("roots/list")
@@ -429,14 +429,14 @@ if TYPE_CHECKING or is_needed("ListRootsRequest", "ListRootsRequestParams", "Req
         params: ListRootsRequestParams | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListToolsRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ListToolsRequestParams"):
 
     class ListToolsRequestParams(Model):
         meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         cursor: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListToolsRequest", "ListToolsRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListToolsRequest"):
 
     class ListToolsRequest(Model):
         method: Literal["tools/list"] = constant("tools/list")
@@ -445,13 +445,13 @@ if TYPE_CHECKING or is_needed("ListToolsRequest", "ListToolsRequestParams", "Req
         params: ListToolsRequestParams | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("PingRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("PingRequestParams"):
 
     class PingRequestParams(Model):
         meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("PingRequest", "PingRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("PingRequest"):
 
     class PingRequest(Model):
         method: Literal["ping"] = constant("ping")
@@ -460,14 +460,14 @@ if TYPE_CHECKING or is_needed("PingRequest", "PingRequestParams", "RequestId"):
         params: PingRequestParams | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ReadResourceRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ReadResourceRequestParams"):
 
     class ReadResourceRequestParams(Model):
         meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         uri: str
 
 
-if TYPE_CHECKING or is_needed("ReadResourceRequest", "ReadResourceRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ReadResourceRequest"):
 
     class ReadResourceRequest(Model):
         method: Literal["resources/read"] = constant("resources/read")
@@ -476,13 +476,13 @@ if TYPE_CHECKING or is_needed("ReadResourceRequest", "ReadResourceRequestParams"
         params: ReadResourceRequestParams
 
 
-if TYPE_CHECKING or is_needed("RequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("RequestParams"):
 
     class RequestParams(Model):
         meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("Request", "RequestParams"):
+if TYPE_CHECKING or is_needed("Request"):
 
     class Request(Model):
         method: str
@@ -502,7 +502,7 @@ if TYPE_CHECKING or is_needed("ResourceListChangedNotificationParams"):
         meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ResourceListChangedNotification", "ResourceListChangedNotificationParams"):
+if TYPE_CHECKING or is_needed("ResourceListChangedNotification"):
 
     class ResourceListChangedNotification(Model):
         method: Literal["notifications/resources/list_changed"] = constant("notifications/resources/list_changed")
@@ -517,13 +517,7 @@ if TYPE_CHECKING or is_needed("ResourceReference"):
         uri: str
 
 
-if TYPE_CHECKING or is_needed(
-    "CompleteRequestParams",
-    "CompleteRequestParamsArgument",
-    "PromptReference",
-    "RequestParamsMeta",
-    "ResourceReference",
-):
+if TYPE_CHECKING or is_needed("CompleteRequestParams"):
 
     class CompleteRequestParams(Model):
         meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
@@ -531,7 +525,7 @@ if TYPE_CHECKING or is_needed(
         argument: CompleteRequestParamsArgument
 
 
-if TYPE_CHECKING or is_needed("CompleteRequest", "CompleteRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CompleteRequest"):
 
     class CompleteRequest(Model):
         method: Literal["completion/complete"] = constant("completion/complete")
@@ -547,7 +541,7 @@ if TYPE_CHECKING or is_needed("ResourceUpdatedNotificationParams"):
         uri: str
 
 
-if TYPE_CHECKING or is_needed("ResourceUpdatedNotification", "ResourceUpdatedNotificationParams"):
+if TYPE_CHECKING or is_needed("ResourceUpdatedNotification"):
 
     class ResourceUpdatedNotification(Model):
         method: Literal["notifications/resources/updated"] = constant("notifications/resources/updated")
@@ -565,7 +559,7 @@ if TYPE_CHECKING or is_needed("EmptyResult", "Result"):
     EmptyResult = TypeAliasType("EmptyResult", Result)
 
 
-if TYPE_CHECKING or is_needed("JSONRPCResponse", "RequestId", "Result"):
+if TYPE_CHECKING or is_needed("JSONRPCResponse"):
 
     class JSONRPCResponse(Model):
         jsonrpc: Literal["2.0"] = constant("2.0")
@@ -585,7 +579,7 @@ if TYPE_CHECKING or is_needed("Role"):
     Role = TypeAliasType("Role", Literal["assistant", "user"])
 
 
-if TYPE_CHECKING or is_needed("Annotations", "Role"):
+if TYPE_CHECKING or is_needed("Annotations"):
 
     class Annotations(Model):
         audience: list[Role] | MISSING = MISSING
@@ -594,13 +588,13 @@ if TYPE_CHECKING or is_needed("Annotations", "Role"):
         )
 
 
-if TYPE_CHECKING or is_needed("Annotated", "Annotations"):
+if TYPE_CHECKING or is_needed("Annotated"):
 
     class Annotated(Model):
         annotations: Annotations | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ImageContent", "Annotations"):
+if TYPE_CHECKING or is_needed("ImageContent"):
 
     class ImageContent(Model):
         type: Literal["image"] = constant("image")
@@ -609,7 +603,7 @@ if TYPE_CHECKING or is_needed("ImageContent", "Annotations"):
         mime_type: str
 
 
-if TYPE_CHECKING or is_needed("Resource", "Annotations"):
+if TYPE_CHECKING or is_needed("Resource"):
 
     class Resource(Model):
         annotations: Annotations | MISSING = MISSING
@@ -620,7 +614,7 @@ if TYPE_CHECKING or is_needed("Resource", "Annotations"):
         size: int | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListResourcesResult", "Resource"):
+if TYPE_CHECKING or is_needed("ListResourcesResult"):
 
     class ListResourcesResult(Model):
         meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -628,7 +622,7 @@ if TYPE_CHECKING or is_needed("ListResourcesResult", "Resource"):
         resources: list[Resource]
 
 
-if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations"):
+if TYPE_CHECKING or is_needed("ResourceTemplate"):
 
     class ResourceTemplate(Model):
         annotations: Annotations | MISSING = MISSING
@@ -638,7 +632,7 @@ if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations"):
         mime_type: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListResourceTemplatesResult", "ResourceTemplate"):
+if TYPE_CHECKING or is_needed("ListResourceTemplatesResult"):
 
     class ListResourceTemplatesResult(Model):
         meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -653,7 +647,7 @@ if TYPE_CHECKING or is_needed("Root"):
         name: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListRootsResult", "Root"):
+if TYPE_CHECKING or is_needed("ListRootsResult"):
 
     class ListRootsResult(Model):
         meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -666,7 +660,7 @@ if TYPE_CHECKING or is_needed("RootsListChangedNotificationParams"):
         meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("RootsListChangedNotification", "RootsListChangedNotificationParams"):
+if TYPE_CHECKING or is_needed("RootsListChangedNotification"):
 
     class RootsListChangedNotification(Model):
         method: Literal["notifications/roots/list_changed"] = constant("notifications/roots/list_changed")
@@ -707,9 +701,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesTools"):
         list_changed: bool | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed(
-    "ServerCapabilities", "ServerCapabilitiesPrompts", "ServerCapabilitiesResources", "ServerCapabilitiesTools"
-):
+if TYPE_CHECKING or is_needed("ServerCapabilities"):
 
     class ServerCapabilities(Model):
         experimental: dict[str, dict[str, Any]] | MISSING = MISSING
@@ -719,7 +711,7 @@ if TYPE_CHECKING or is_needed(
         tools: ServerCapabilitiesTools | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("InitializeResult", "Implementation", "ServerCapabilities"):
+if TYPE_CHECKING or is_needed("InitializeResult"):
 
     class InitializeResult(Model):
         meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -729,14 +721,14 @@ if TYPE_CHECKING or is_needed("InitializeResult", "Implementation", "ServerCapab
         instructions: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("SetLevelRequestParams", "LoggingLevel", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("SetLevelRequestParams"):
 
     class SetLevelRequestParams(Model):
         meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         level: LoggingLevel
 
 
-if TYPE_CHECKING or is_needed("SetLevelRequest", "RequestId", "SetLevelRequestParams"):
+if TYPE_CHECKING or is_needed("SetLevelRequest"):
 
     class SetLevelRequest(Model):
         method: Literal["logging/setLevel"] = constant("logging/setLevel")
@@ -745,14 +737,14 @@ if TYPE_CHECKING or is_needed("SetLevelRequest", "RequestId", "SetLevelRequestPa
         params: SetLevelRequestParams
 
 
-if TYPE_CHECKING or is_needed("SubscribeRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("SubscribeRequestParams"):
 
     class SubscribeRequestParams(Model):
         meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         uri: str
 
 
-if TYPE_CHECKING or is_needed("SubscribeRequest", "RequestId", "SubscribeRequestParams"):
+if TYPE_CHECKING or is_needed("SubscribeRequest"):
 
     class SubscribeRequest(Model):
         method: Literal["resources/subscribe"] = constant("resources/subscribe")
@@ -761,7 +753,7 @@ if TYPE_CHECKING or is_needed("SubscribeRequest", "RequestId", "SubscribeRequest
         params: SubscribeRequestParams
 
 
-if TYPE_CHECKING or is_needed("TextContent", "Annotations"):
+if TYPE_CHECKING or is_needed("TextContent"):
 
     class TextContent(Model):
         type: Literal["text"] = constant("text")
@@ -769,7 +761,7 @@ if TYPE_CHECKING or is_needed("TextContent", "Annotations"):
         text: str
 
 
-if TYPE_CHECKING or is_needed("CreateMessageResult", "ImageContent", "Role", "TextContent"):
+if TYPE_CHECKING or is_needed("CreateMessageResult"):
 
     class CreateMessageResult(Model):
         meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -785,14 +777,14 @@ if TYPE_CHECKING or is_needed("ClientResult", "CreateMessageResult", "ListRootsR
         ClientResult = union("ClientResult", __name__, ClientResult, untagged)
 
 
-if TYPE_CHECKING or is_needed("SamplingMessage", "ImageContent", "Role", "TextContent"):
+if TYPE_CHECKING or is_needed("SamplingMessage"):
 
     class SamplingMessage(Model):
         role: Role
         content: TextContent | ImageContent
 
 
-if TYPE_CHECKING or is_needed("CreateMessageRequestParams", "ModelPreferences", "RequestParamsMeta", "SamplingMessage"):
+if TYPE_CHECKING or is_needed("CreateMessageRequestParams"):
 
     class CreateMessageRequestParams(Model):
         meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
@@ -806,7 +798,7 @@ if TYPE_CHECKING or is_needed("CreateMessageRequestParams", "ModelPreferences", 
         metadata: dict[str, Any] | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("CreateMessageRequest", "CreateMessageRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CreateMessageRequest"):
 
     class CreateMessageRequest(Model):
         method: Literal["sampling/createMessage"] = constant("sampling/createMessage")
@@ -835,7 +827,7 @@ if TYPE_CHECKING or is_needed("EmbeddedResourceResource", "BlobResourceContents"
         EmbeddedResourceResource = union("EmbeddedResourceResource", __name__, EmbeddedResourceResource, untagged)
 
 
-if TYPE_CHECKING or is_needed("EmbeddedResource", "Annotations", "EmbeddedResourceResource"):
+if TYPE_CHECKING or is_needed("EmbeddedResource"):
 
     class EmbeddedResource(Model):
         type: Literal["resource"] = constant("resource")
@@ -843,7 +835,7 @@ if TYPE_CHECKING or is_needed("EmbeddedResource", "Annotations", "EmbeddedResour
         resource: EmbeddedResourceResource
 
 
-if TYPE_CHECKING or is_needed("CallToolResult", "EmbeddedResource", "ImageContent", "TextContent"):
+if TYPE_CHECKING or is_needed("CallToolResult"):
 
     class CallToolResult(Model):
         meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -851,14 +843,14 @@ if TYPE_CHECKING or is_needed("CallToolResult", "EmbeddedResource", "ImageConten
         is_error: bool | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("PromptMessage", "EmbeddedResource", "ImageContent", "Role", "TextContent"):
+if TYPE_CHECKING or is_needed("PromptMessage"):
 
     class PromptMessage(Model):
         role: Role
         content: TextContent | ImageContent | EmbeddedResource
 
 
-if TYPE_CHECKING or is_needed("GetPromptResult", "PromptMessage"):
+if TYPE_CHECKING or is_needed("GetPromptResult"):
 
     class GetPromptResult(Model):
         meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -866,7 +858,7 @@ if TYPE_CHECKING or is_needed("GetPromptResult", "PromptMessage"):
         messages: list[PromptMessage]
 
 
-if TYPE_CHECKING or is_needed("ReadResourceResult", "EmbeddedResourceResource"):
+if TYPE_CHECKING or is_needed("ReadResourceResult"):
 
     class ReadResourceResult(Model):
         meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -886,7 +878,7 @@ if TYPE_CHECKING or is_needed("ToolInputSchema"):
         """Names of the members that must be present."""
 
 
-if TYPE_CHECKING or is_needed("Tool", "ToolInputSchema"):
+if TYPE_CHECKING or is_needed("Tool"):
 
     class Tool(Model):
         name: str
@@ -894,7 +886,7 @@ if TYPE_CHECKING or is_needed("Tool", "ToolInputSchema"):
         input_schema: ToolInputSchema
 
 
-if TYPE_CHECKING or is_needed("ListToolsResult", "Tool"):
+if TYPE_CHECKING or is_needed("ListToolsResult"):
 
     class ListToolsResult(Model):
         meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -937,7 +929,7 @@ if TYPE_CHECKING or is_needed("ToolListChangedNotificationParams"):
         meta: TypingAnnotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ToolListChangedNotification", "ToolListChangedNotificationParams"):
+if TYPE_CHECKING or is_needed("ToolListChangedNotification"):
 
     class ToolListChangedNotification(Model):
         method: Literal["notifications/tools/list_changed"] = constant("notifications/tools/list_changed")
@@ -968,14 +960,14 @@ if TYPE_CHECKING or is_needed(
         ServerNotification = union("ServerNotification", __name__, ServerNotification, Field(discriminator="method"))
 
 
-if TYPE_CHECKING or is_needed("UnsubscribeRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("UnsubscribeRequestParams"):
 
     class UnsubscribeRequestParams(Model):
         meta: TypingAnnotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         uri: str
 
 
-if TYPE_CHECKING or is_needed("UnsubscribeRequest", "RequestId", "UnsubscribeRequestParams"):
+if TYPE_CHECKING or is_needed("UnsubscribeRequest"):
 
     class UnsubscribeRequest(Model):
         method: Literal["resources/unsubscribe"] = constant("resources/unsubscribe")

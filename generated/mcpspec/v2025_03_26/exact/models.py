@@ -41,7 +41,7 @@ if TYPE_CHECKING or is_needed("ClientCapabilitiesRoots"):
         list_changed: bool | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ClientCapabilities", "ClientCapabilitiesRoots"):
+if TYPE_CHECKING or is_needed("ClientCapabilities"):
 
     class ClientCapabilities(Model):
         experimental: dict[str, dict[str, Any]] | MISSING = MISSING
@@ -64,7 +64,7 @@ if TYPE_CHECKING or is_needed("CompleteResultCompletion"):
         has_more: bool | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("CompleteResult", "CompleteResultCompletion"):
+if TYPE_CHECKING or is_needed("CompleteResult"):
 
     class CompleteResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -88,7 +88,7 @@ if TYPE_CHECKING or is_needed("InitializedNotificationParams"):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("InitializedNotification", "InitializedNotificationParams"):
+if TYPE_CHECKING or is_needed("InitializedNotification"):
 
     class InitializedNotification(Model):
         method: Literal["notifications/initialized"] = constant("notifications/initialized")
@@ -110,7 +110,7 @@ if TYPE_CHECKING or is_needed("JSONRPCNotificationParams"):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("JSONRPCNotification", "JSONRPCNotificationParams"):
+if TYPE_CHECKING or is_needed("JSONRPCNotification"):
 
     class JSONRPCNotification(Model):
         method: str
@@ -124,7 +124,7 @@ if TYPE_CHECKING or is_needed("LoggingLevel"):
     )
 
 
-if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams", "LoggingLevel"):
+if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams"):
 
     class LoggingMessageNotificationParams(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -133,7 +133,7 @@ if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams", "LoggingLevel"
         data: Any
 
 
-if TYPE_CHECKING or is_needed("LoggingMessageNotification", "LoggingMessageNotificationParams"):
+if TYPE_CHECKING or is_needed("LoggingMessageNotification"):
 
     class LoggingMessageNotification(Model):
         method: Literal["notifications/message"] = constant("notifications/message")
@@ -147,7 +147,7 @@ if TYPE_CHECKING or is_needed("ModelHint"):
         name: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
+if TYPE_CHECKING or is_needed("ModelPreferences"):
 
     class ModelPreferences(Model):
         hints: list[ModelHint] | MISSING = MISSING
@@ -164,7 +164,7 @@ if TYPE_CHECKING or is_needed("NotificationParams"):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("Notification", "NotificationParams"):
+if TYPE_CHECKING or is_needed("Notification"):
 
     class Notification(Model):
         method: str
@@ -177,7 +177,7 @@ if TYPE_CHECKING or is_needed("PaginatedRequestParams"):
         cursor: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("PaginatedRequest", "PaginatedRequestParams"):
+if TYPE_CHECKING or is_needed("PaginatedRequest"):
 
     class PaginatedRequest(Model):
         method: str
@@ -195,7 +195,7 @@ if TYPE_CHECKING or is_needed("ProgressToken"):
     ProgressToken = TypeAliasType("ProgressToken", str | int)
 
 
-if TYPE_CHECKING or is_needed("ProgressNotificationParams", "ProgressToken"):
+if TYPE_CHECKING or is_needed("ProgressNotificationParams"):
 
     class ProgressNotificationParams(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -205,7 +205,7 @@ if TYPE_CHECKING or is_needed("ProgressNotificationParams", "ProgressToken"):
         message: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ProgressNotification", "ProgressNotificationParams"):
+if TYPE_CHECKING or is_needed("ProgressNotification"):
 
     class ProgressNotification(Model):
         method: Literal["notifications/progress"] = constant("notifications/progress")
@@ -221,7 +221,7 @@ if TYPE_CHECKING or is_needed("PromptArgument"):
         required: bool | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("Prompt", "PromptArgument"):
+if TYPE_CHECKING or is_needed("Prompt"):
 
     class Prompt(Model):
         name: str
@@ -229,7 +229,7 @@ if TYPE_CHECKING or is_needed("Prompt", "PromptArgument"):
         arguments: list[PromptArgument] | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListPromptsResult", "Prompt"):
+if TYPE_CHECKING or is_needed("ListPromptsResult"):
 
     class ListPromptsResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -243,7 +243,7 @@ if TYPE_CHECKING or is_needed("PromptListChangedNotificationParams"):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("PromptListChangedNotification", "PromptListChangedNotificationParams"):
+if TYPE_CHECKING or is_needed("PromptListChangedNotification"):
 
     class PromptListChangedNotification(Model):
         method: Literal["notifications/prompts/list_changed"] = constant("notifications/prompts/list_changed")
@@ -262,7 +262,7 @@ if TYPE_CHECKING or is_needed("RequestId"):
     RequestId = TypeAliasType("RequestId", str | int)
 
 
-if TYPE_CHECKING or is_needed("CancelledNotificationParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CancelledNotificationParams"):
 
     class CancelledNotificationParams(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -270,7 +270,7 @@ if TYPE_CHECKING or is_needed("CancelledNotificationParams", "RequestId"):
         reason: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("CancelledNotification", "CancelledNotificationParams"):
+if TYPE_CHECKING or is_needed("CancelledNotification"):
 
     class CancelledNotification(Model):
         method: Literal["notifications/cancelled"] = constant("notifications/cancelled")
@@ -278,7 +278,7 @@ if TYPE_CHECKING or is_needed("CancelledNotification", "CancelledNotificationPar
         params: CancelledNotificationParams
 
 
-if TYPE_CHECKING or is_needed("JSONRPCError", "JSONRPCErrorError", "RequestId"):
+if TYPE_CHECKING or is_needed("JSONRPCError"):
 
     class JSONRPCError(Model):
         jsonrpc: Literal["2.0"] = constant("2.0")
@@ -286,7 +286,7 @@ if TYPE_CHECKING or is_needed("JSONRPCError", "JSONRPCErrorError", "RequestId"):
         error: JSONRPCErrorError
 
 
-if TYPE_CHECKING or is_needed("RequestParamsMeta", "ProgressToken"):
+if TYPE_CHECKING or is_needed("RequestParamsMeta"):
 
     class RequestParamsMeta(Model):
         """Additional data about the message or object."""
@@ -295,7 +295,7 @@ if TYPE_CHECKING or is_needed("RequestParamsMeta", "ProgressToken"):
         """Token that ties progress notifications to the request."""
 
 
-if TYPE_CHECKING or is_needed("CallToolRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("CallToolRequestParams"):
 
     class CallToolRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
@@ -303,7 +303,7 @@ if TYPE_CHECKING or is_needed("CallToolRequestParams", "RequestParamsMeta"):
         arguments: dict[str, Any] | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("CallToolRequest", "CallToolRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CallToolRequest"):
 
     class CallToolRequest(Model):
         method: Literal["tools/call"] = constant("tools/call")
@@ -312,7 +312,7 @@ if TYPE_CHECKING or is_needed("CallToolRequest", "CallToolRequestParams", "Reque
         params: CallToolRequestParams
 
 
-if TYPE_CHECKING or is_needed("GetPromptRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("GetPromptRequestParams"):
 
     class GetPromptRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
@@ -320,7 +320,7 @@ if TYPE_CHECKING or is_needed("GetPromptRequestParams", "RequestParamsMeta"):
         arguments: dict[str, str] | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("GetPromptRequest", "GetPromptRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("GetPromptRequest"):
 
     class GetPromptRequest(Model):
         method: Literal["prompts/get"] = constant("prompts/get")
@@ -329,7 +329,7 @@ if TYPE_CHECKING or is_needed("GetPromptRequest", "GetPromptRequestParams", "Req
         params: GetPromptRequestParams
 
 
-if TYPE_CHECKING or is_needed("InitializeRequestParams", "ClientCapabilities", "Implementation", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("InitializeRequestParams"):
 
     class InitializeRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
@@ -338,7 +338,7 @@ if TYPE_CHECKING or is_needed("InitializeRequestParams", "ClientCapabilities", "
         client_info: Implementation
 
 
-if TYPE_CHECKING or is_needed("InitializeRequest", "InitializeRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("InitializeRequest"):
 
     class InitializeRequest(Model):
         method: Literal["initialize"] = constant("initialize")
@@ -347,13 +347,13 @@ if TYPE_CHECKING or is_needed("InitializeRequest", "InitializeRequestParams", "R
         params: InitializeRequestParams
 
 
-if TYPE_CHECKING or is_needed("JSONRPCRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("JSONRPCRequestParams"):
 
     class JSONRPCRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("JSONRPCRequest", "JSONRPCRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("JSONRPCRequest"):
 
     class JSONRPCRequest(Model):
         method: str
@@ -372,14 +372,14 @@ if TYPE_CHECKING or is_needed("JSONRPCBatchRequest", "JSONRPCBatchRequestItem"):
     JSONRPCBatchRequest = TypeAliasType("JSONRPCBatchRequest", list[JSONRPCBatchRequestItem])
 
 
-if TYPE_CHECKING or is_needed("ListPromptsRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ListPromptsRequestParams"):
 
     class ListPromptsRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         cursor: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListPromptsRequest", "ListPromptsRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListPromptsRequest"):
 
     class ListPromptsRequest(Model):
         method: Literal["prompts/list"] = constant("prompts/list")
@@ -388,14 +388,14 @@ if TYPE_CHECKING or is_needed("ListPromptsRequest", "ListPromptsRequestParams", 
         params: ListPromptsRequestParams | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListResourceTemplatesRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ListResourceTemplatesRequestParams"):
 
     class ListResourceTemplatesRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         cursor: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest", "ListResourceTemplatesRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest"):
 
     class ListResourceTemplatesRequest(Model):
         method: Literal["resources/templates/list"] = constant("resources/templates/list")
@@ -404,14 +404,14 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest", "ListResourceTempl
         params: ListResourceTemplatesRequestParams | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListResourcesRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ListResourcesRequestParams"):
 
     class ListResourcesRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         cursor: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListResourcesRequest", "ListResourcesRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListResourcesRequest"):
 
     class ListResourcesRequest(Model):
         method: Literal["resources/list"] = constant("resources/list")
@@ -420,13 +420,13 @@ if TYPE_CHECKING or is_needed("ListResourcesRequest", "ListResourcesRequestParam
         params: ListResourcesRequestParams | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListRootsRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ListRootsRequestParams"):
 
     class ListRootsRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListRootsRequest", "ListRootsRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListRootsRequest"):
 
     class ListRootsRequest(Model):
         method: Literal["roots/list"] = constant("roots/list")
@@ -435,14 +435,14 @@ if TYPE_CHECKING or is_needed("ListRootsRequest", "ListRootsRequestParams", "Req
         params: ListRootsRequestParams | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListToolsRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ListToolsRequestParams"):
 
     class ListToolsRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         cursor: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListToolsRequest", "ListToolsRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListToolsRequest"):
 
     class ListToolsRequest(Model):
         method: Literal["tools/list"] = constant("tools/list")
@@ -451,13 +451,13 @@ if TYPE_CHECKING or is_needed("ListToolsRequest", "ListToolsRequestParams", "Req
         params: ListToolsRequestParams | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("PingRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("PingRequestParams"):
 
     class PingRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("PingRequest", "PingRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("PingRequest"):
 
     class PingRequest(Model):
         method: Literal["ping"] = constant("ping")
@@ -466,14 +466,14 @@ if TYPE_CHECKING or is_needed("PingRequest", "PingRequestParams", "RequestId"):
         params: PingRequestParams | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ReadResourceRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ReadResourceRequestParams"):
 
     class ReadResourceRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         uri: str
 
 
-if TYPE_CHECKING or is_needed("ReadResourceRequest", "ReadResourceRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ReadResourceRequest"):
 
     class ReadResourceRequest(Model):
         method: Literal["resources/read"] = constant("resources/read")
@@ -482,13 +482,13 @@ if TYPE_CHECKING or is_needed("ReadResourceRequest", "ReadResourceRequestParams"
         params: ReadResourceRequestParams
 
 
-if TYPE_CHECKING or is_needed("RequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("RequestParams"):
 
     class RequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("Request", "RequestParams"):
+if TYPE_CHECKING or is_needed("Request"):
 
     class Request(Model):
         method: str
@@ -508,7 +508,7 @@ if TYPE_CHECKING or is_needed("ResourceListChangedNotificationParams"):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ResourceListChangedNotification", "ResourceListChangedNotificationParams"):
+if TYPE_CHECKING or is_needed("ResourceListChangedNotification"):
 
     class ResourceListChangedNotification(Model):
         method: Literal["notifications/resources/list_changed"] = constant("notifications/resources/list_changed")
@@ -523,13 +523,7 @@ if TYPE_CHECKING or is_needed("ResourceReference"):
         uri: str
 
 
-if TYPE_CHECKING or is_needed(
-    "CompleteRequestParams",
-    "CompleteRequestParamsArgument",
-    "PromptReference",
-    "RequestParamsMeta",
-    "ResourceReference",
-):
+if TYPE_CHECKING or is_needed("CompleteRequestParams"):
 
     class CompleteRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
@@ -537,7 +531,7 @@ if TYPE_CHECKING or is_needed(
         argument: CompleteRequestParamsArgument
 
 
-if TYPE_CHECKING or is_needed("CompleteRequest", "CompleteRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CompleteRequest"):
 
     class CompleteRequest(Model):
         method: Literal["completion/complete"] = constant("completion/complete")
@@ -553,7 +547,7 @@ if TYPE_CHECKING or is_needed("ResourceUpdatedNotificationParams"):
         uri: str
 
 
-if TYPE_CHECKING or is_needed("ResourceUpdatedNotification", "ResourceUpdatedNotificationParams"):
+if TYPE_CHECKING or is_needed("ResourceUpdatedNotification"):
 
     class ResourceUpdatedNotification(Model):
         method: Literal["notifications/resources/updated"] = constant("notifications/resources/updated")
@@ -571,7 +565,7 @@ if TYPE_CHECKING or is_needed("EmptyResult", "Result"):
     EmptyResult = TypeAliasType("EmptyResult", Result)
 
 
-if TYPE_CHECKING or is_needed("JSONRPCResponse", "RequestId", "Result"):
+if TYPE_CHECKING or is_needed("JSONRPCResponse"):
 
     class JSONRPCResponse(Model):
         jsonrpc: Literal["2.0"] = constant("2.0")
@@ -614,14 +608,14 @@ if TYPE_CHECKING or is_needed("Role"):
     Role = TypeAliasType("Role", Literal["assistant", "user"])
 
 
-if TYPE_CHECKING or is_needed("Annotations", "Role"):
+if TYPE_CHECKING or is_needed("Annotations"):
 
     class Annotations(Model):
         audience: list[Role] | MISSING = MISSING
         priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("AudioContent", "Annotations"):
+if TYPE_CHECKING or is_needed("AudioContent"):
 
     class AudioContent(Model):
         type: Literal["audio"] = constant("audio")
@@ -630,7 +624,7 @@ if TYPE_CHECKING or is_needed("AudioContent", "Annotations"):
         annotations: Annotations | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ImageContent", "Annotations"):
+if TYPE_CHECKING or is_needed("ImageContent"):
 
     class ImageContent(Model):
         type: Literal["image"] = constant("image")
@@ -639,7 +633,7 @@ if TYPE_CHECKING or is_needed("ImageContent", "Annotations"):
         annotations: Annotations | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("Resource", "Annotations"):
+if TYPE_CHECKING or is_needed("Resource"):
 
     class Resource(Model):
         uri: str
@@ -650,7 +644,7 @@ if TYPE_CHECKING or is_needed("Resource", "Annotations"):
         size: int | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListResourcesResult", "Resource"):
+if TYPE_CHECKING or is_needed("ListResourcesResult"):
 
     class ListResourcesResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -658,7 +652,7 @@ if TYPE_CHECKING or is_needed("ListResourcesResult", "Resource"):
         resources: list[Resource]
 
 
-if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations"):
+if TYPE_CHECKING or is_needed("ResourceTemplate"):
 
     class ResourceTemplate(Model):
         uri_template: str
@@ -668,7 +662,7 @@ if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations"):
         annotations: Annotations | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListResourceTemplatesResult", "ResourceTemplate"):
+if TYPE_CHECKING or is_needed("ListResourceTemplatesResult"):
 
     class ListResourceTemplatesResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -683,7 +677,7 @@ if TYPE_CHECKING or is_needed("Root"):
         name: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListRootsResult", "Root"):
+if TYPE_CHECKING or is_needed("ListRootsResult"):
 
     class ListRootsResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -696,7 +690,7 @@ if TYPE_CHECKING or is_needed("RootsListChangedNotificationParams"):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("RootsListChangedNotification", "RootsListChangedNotificationParams"):
+if TYPE_CHECKING or is_needed("RootsListChangedNotification"):
 
     class RootsListChangedNotification(Model):
         method: Literal["notifications/roots/list_changed"] = constant("notifications/roots/list_changed")
@@ -737,9 +731,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesTools"):
         list_changed: bool | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed(
-    "ServerCapabilities", "ServerCapabilitiesPrompts", "ServerCapabilitiesResources", "ServerCapabilitiesTools"
-):
+if TYPE_CHECKING or is_needed("ServerCapabilities"):
 
     class ServerCapabilities(Model):
         experimental: dict[str, dict[str, Any]] | MISSING = MISSING
@@ -750,7 +742,7 @@ if TYPE_CHECKING or is_needed(
         tools: ServerCapabilitiesTools | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("InitializeResult", "Implementation", "ServerCapabilities"):
+if TYPE_CHECKING or is_needed("InitializeResult"):
 
     class InitializeResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -760,14 +752,14 @@ if TYPE_CHECKING or is_needed("InitializeResult", "Implementation", "ServerCapab
         instructions: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("SetLevelRequestParams", "LoggingLevel", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("SetLevelRequestParams"):
 
     class SetLevelRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         level: LoggingLevel
 
 
-if TYPE_CHECKING or is_needed("SetLevelRequest", "RequestId", "SetLevelRequestParams"):
+if TYPE_CHECKING or is_needed("SetLevelRequest"):
 
     class SetLevelRequest(Model):
         method: Literal["logging/setLevel"] = constant("logging/setLevel")
@@ -776,14 +768,14 @@ if TYPE_CHECKING or is_needed("SetLevelRequest", "RequestId", "SetLevelRequestPa
         params: SetLevelRequestParams
 
 
-if TYPE_CHECKING or is_needed("SubscribeRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("SubscribeRequestParams"):
 
     class SubscribeRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         uri: str
 
 
-if TYPE_CHECKING or is_needed("SubscribeRequest", "RequestId", "SubscribeRequestParams"):
+if TYPE_CHECKING or is_needed("SubscribeRequest"):
 
     class SubscribeRequest(Model):
         method: Literal["resources/subscribe"] = constant("resources/subscribe")
@@ -792,7 +784,7 @@ if TYPE_CHECKING or is_needed("SubscribeRequest", "RequestId", "SubscribeRequest
         params: SubscribeRequestParams
 
 
-if TYPE_CHECKING or is_needed("TextContent", "Annotations"):
+if TYPE_CHECKING or is_needed("TextContent"):
 
     class TextContent(Model):
         type: Literal["text"] = constant("text")
@@ -800,7 +792,7 @@ if TYPE_CHECKING or is_needed("TextContent", "Annotations"):
         annotations: Annotations | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("CreateMessageResult", "AudioContent", "ImageContent", "Role", "TextContent"):
+if TYPE_CHECKING or is_needed("CreateMessageResult"):
 
     class CreateMessageResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -816,14 +808,14 @@ if TYPE_CHECKING or is_needed("ClientResult", "CreateMessageResult", "ListRootsR
         ClientResult = union("ClientResult", __name__, ClientResult, untagged)
 
 
-if TYPE_CHECKING or is_needed("SamplingMessage", "AudioContent", "ImageContent", "Role", "TextContent"):
+if TYPE_CHECKING or is_needed("SamplingMessage"):
 
     class SamplingMessage(Model):
         role: Role
         content: TextContent | ImageContent | AudioContent
 
 
-if TYPE_CHECKING or is_needed("CreateMessageRequestParams", "ModelPreferences", "RequestParamsMeta", "SamplingMessage"):
+if TYPE_CHECKING or is_needed("CreateMessageRequestParams"):
 
     class CreateMessageRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
@@ -837,7 +829,7 @@ if TYPE_CHECKING or is_needed("CreateMessageRequestParams", "ModelPreferences", 
         metadata: dict[str, Any] | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("CreateMessageRequest", "CreateMessageRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CreateMessageRequest"):
 
     class CreateMessageRequest(Model):
         method: Literal["sampling/createMessage"] = constant("sampling/createMessage")
@@ -866,7 +858,7 @@ if TYPE_CHECKING or is_needed("EmbeddedResourceResource", "BlobResourceContents"
         EmbeddedResourceResource = union("EmbeddedResourceResource", __name__, EmbeddedResourceResource, untagged)
 
 
-if TYPE_CHECKING or is_needed("EmbeddedResource", "Annotations", "EmbeddedResourceResource"):
+if TYPE_CHECKING or is_needed("EmbeddedResource"):
 
     class EmbeddedResource(Model):
         type: Literal["resource"] = constant("resource")
@@ -874,7 +866,7 @@ if TYPE_CHECKING or is_needed("EmbeddedResource", "Annotations", "EmbeddedResour
         annotations: Annotations | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("CallToolResult", "AudioContent", "EmbeddedResource", "ImageContent", "TextContent"):
+if TYPE_CHECKING or is_needed("CallToolResult"):
 
     class CallToolResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -882,16 +874,14 @@ if TYPE_CHECKING or is_needed("CallToolResult", "AudioContent", "EmbeddedResourc
         is_error: bool | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed(
-    "PromptMessage", "AudioContent", "EmbeddedResource", "ImageContent", "Role", "TextContent"
-):
+if TYPE_CHECKING or is_needed("PromptMessage"):
 
     class PromptMessage(Model):
         role: Role
         content: TextContent | ImageContent | AudioContent | EmbeddedResource
 
 
-if TYPE_CHECKING or is_needed("GetPromptResult", "PromptMessage"):
+if TYPE_CHECKING or is_needed("GetPromptResult"):
 
     class GetPromptResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -899,7 +889,7 @@ if TYPE_CHECKING or is_needed("GetPromptResult", "PromptMessage"):
         messages: list[PromptMessage]
 
 
-if TYPE_CHECKING or is_needed("ReadResourceResult", "EmbeddedResourceResource"):
+if TYPE_CHECKING or is_needed("ReadResourceResult"):
 
     class ReadResourceResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -929,7 +919,7 @@ if TYPE_CHECKING or is_needed("ToolInputSchema"):
         """Names of the members that must be present."""
 
 
-if TYPE_CHECKING or is_needed("Tool", "ToolAnnotations", "ToolInputSchema"):
+if TYPE_CHECKING or is_needed("Tool"):
 
     class Tool(Model):
         name: str
@@ -938,7 +928,7 @@ if TYPE_CHECKING or is_needed("Tool", "ToolAnnotations", "ToolInputSchema"):
         annotations: ToolAnnotations | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListToolsResult", "Tool"):
+if TYPE_CHECKING or is_needed("ListToolsResult"):
 
     class ListToolsResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -981,7 +971,7 @@ if TYPE_CHECKING or is_needed("ToolListChangedNotificationParams"):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ToolListChangedNotification", "ToolListChangedNotificationParams"):
+if TYPE_CHECKING or is_needed("ToolListChangedNotification"):
 
     class ToolListChangedNotification(Model):
         method: Literal["notifications/tools/list_changed"] = constant("notifications/tools/list_changed")
@@ -1012,14 +1002,14 @@ if TYPE_CHECKING or is_needed(
         ServerNotification = union("ServerNotification", __name__, ServerNotification, Field(discriminator="method"))
 
 
-if TYPE_CHECKING or is_needed("UnsubscribeRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("UnsubscribeRequestParams"):
 
     class UnsubscribeRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         uri: str
 
 
-if TYPE_CHECKING or is_needed("UnsubscribeRequest", "RequestId", "UnsubscribeRequestParams"):
+if TYPE_CHECKING or is_needed("UnsubscribeRequest"):
 
     class UnsubscribeRequest(Model):
         method: Literal["resources/unsubscribe"] = constant("resources/unsubscribe")

@@ -58,7 +58,7 @@ if TYPE_CHECKING or is_needed("ClientCapabilitiesRoots"):
         list_changed: bool | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ClientCapabilities", "ClientCapabilitiesRoots"):
+if TYPE_CHECKING or is_needed("ClientCapabilities"):
 
     class ClientCapabilities(Model):
         experimental: dict[str, dict[str, Any]] | MISSING = MISSING
@@ -88,7 +88,7 @@ if TYPE_CHECKING or is_needed("CompleteResultCompletion"):
         has_more: bool | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("CompleteResult", "CompleteResultCompletion"):
+if TYPE_CHECKING or is_needed("CompleteResult"):
 
     class CompleteResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -131,7 +131,7 @@ if TYPE_CHECKING or is_needed("InitializedNotificationParams"):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("InitializedNotification", "InitializedNotificationParams"):
+if TYPE_CHECKING or is_needed("InitializedNotification"):
 
     class InitializedNotification(Model):
         method: Literal["notifications/initialized"] = constant("notifications/initialized")
@@ -153,7 +153,7 @@ if TYPE_CHECKING or is_needed("JSONRPCNotificationParams"):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("JSONRPCNotification", "JSONRPCNotificationParams"):
+if TYPE_CHECKING or is_needed("JSONRPCNotification"):
 
     class JSONRPCNotification(Model):
         method: str
@@ -167,7 +167,7 @@ if TYPE_CHECKING or is_needed("LoggingLevel"):
     )
 
 
-if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams", "LoggingLevel"):
+if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams"):
 
     class LoggingMessageNotificationParams(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -176,7 +176,7 @@ if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams", "LoggingLevel"
         data: Any
 
 
-if TYPE_CHECKING or is_needed("LoggingMessageNotification", "LoggingMessageNotificationParams"):
+if TYPE_CHECKING or is_needed("LoggingMessageNotification"):
 
     class LoggingMessageNotification(Model):
         method: Literal["notifications/message"] = constant("notifications/message")
@@ -190,7 +190,7 @@ if TYPE_CHECKING or is_needed("ModelHint"):
         name: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
+if TYPE_CHECKING or is_needed("ModelPreferences"):
 
     class ModelPreferences(Model):
         hints: list[ModelHint] | MISSING = MISSING
@@ -207,7 +207,7 @@ if TYPE_CHECKING or is_needed("NotificationParams"):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("Notification", "NotificationParams"):
+if TYPE_CHECKING or is_needed("Notification"):
 
     class Notification(Model):
         method: str
@@ -230,7 +230,7 @@ if TYPE_CHECKING or is_needed("PaginatedRequestParams"):
         cursor: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("PaginatedRequest", "PaginatedRequestParams"):
+if TYPE_CHECKING or is_needed("PaginatedRequest"):
 
     class PaginatedRequest(Model):
         method: str
@@ -248,7 +248,7 @@ if TYPE_CHECKING or is_needed("ProgressToken"):
     ProgressToken = TypeAliasType("ProgressToken", str | int)
 
 
-if TYPE_CHECKING or is_needed("ProgressNotificationParams", "ProgressToken"):
+if TYPE_CHECKING or is_needed("ProgressNotificationParams"):
 
     class ProgressNotificationParams(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -258,7 +258,7 @@ if TYPE_CHECKING or is_needed("ProgressNotificationParams", "ProgressToken"):
         message: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ProgressNotification", "ProgressNotificationParams"):
+if TYPE_CHECKING or is_needed("ProgressNotification"):
 
     class ProgressNotification(Model):
         method: Literal["notifications/progress"] = constant("notifications/progress")
@@ -275,7 +275,7 @@ if TYPE_CHECKING or is_needed("PromptArgument"):
         required: bool | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("Prompt", "PromptArgument"):
+if TYPE_CHECKING or is_needed("Prompt"):
 
     class Prompt(Model):
         name: str
@@ -285,7 +285,7 @@ if TYPE_CHECKING or is_needed("Prompt", "PromptArgument"):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListPromptsResult", "Prompt"):
+if TYPE_CHECKING or is_needed("ListPromptsResult"):
 
     class ListPromptsResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -299,7 +299,7 @@ if TYPE_CHECKING or is_needed("PromptListChangedNotificationParams"):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("PromptListChangedNotification", "PromptListChangedNotificationParams"):
+if TYPE_CHECKING or is_needed("PromptListChangedNotification"):
 
     class PromptListChangedNotification(Model):
         method: Literal["notifications/prompts/list_changed"] = constant("notifications/prompts/list_changed")
@@ -319,7 +319,7 @@ if TYPE_CHECKING or is_needed("RequestId"):
     RequestId = TypeAliasType("RequestId", str | int)
 
 
-if TYPE_CHECKING or is_needed("CancelledNotificationParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CancelledNotificationParams"):
 
     class CancelledNotificationParams(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -327,7 +327,7 @@ if TYPE_CHECKING or is_needed("CancelledNotificationParams", "RequestId"):
         reason: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("CancelledNotification", "CancelledNotificationParams"):
+if TYPE_CHECKING or is_needed("CancelledNotification"):
 
     class CancelledNotification(Model):
         method: Literal["notifications/cancelled"] = constant("notifications/cancelled")
@@ -335,7 +335,7 @@ if TYPE_CHECKING or is_needed("CancelledNotification", "CancelledNotificationPar
         params: CancelledNotificationParams
 
 
-if TYPE_CHECKING or is_needed("JSONRPCError", "JSONRPCErrorError", "RequestId"):
+if TYPE_CHECKING or is_needed("JSONRPCError"):
 
     class JSONRPCError(Model):
         jsonrpc: Literal["2.0"] = constant("2.0")
@@ -343,7 +343,7 @@ if TYPE_CHECKING or is_needed("JSONRPCError", "JSONRPCErrorError", "RequestId"):
         error: JSONRPCErrorError
 
 
-if TYPE_CHECKING or is_needed("RequestParamsMeta", "ProgressToken"):
+if TYPE_CHECKING or is_needed("RequestParamsMeta"):
 
     class RequestParamsMeta(Model):
         """Additional data about the message or object, under namespaced keys."""
@@ -352,7 +352,7 @@ if TYPE_CHECKING or is_needed("RequestParamsMeta", "ProgressToken"):
         """Token that ties progress notifications to the request."""
 
 
-if TYPE_CHECKING or is_needed("CallToolRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("CallToolRequestParams"):
 
     class CallToolRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
@@ -360,7 +360,7 @@ if TYPE_CHECKING or is_needed("CallToolRequestParams", "RequestParamsMeta"):
         arguments: dict[str, Any] | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("CallToolRequest", "CallToolRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CallToolRequest"):
 
     class CallToolRequest(Model):
         method: Literal["tools/call"] = constant("tools/call")
@@ -369,7 +369,7 @@ if TYPE_CHECKING or is_needed("CallToolRequest", "CallToolRequestParams", "Reque
         params: CallToolRequestParams
 
 
-if TYPE_CHECKING or is_needed("GetPromptRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("GetPromptRequestParams"):
 
     class GetPromptRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
@@ -377,7 +377,7 @@ if TYPE_CHECKING or is_needed("GetPromptRequestParams", "RequestParamsMeta"):
         arguments: dict[str, str] | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("GetPromptRequest", "GetPromptRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("GetPromptRequest"):
 
     class GetPromptRequest(Model):
         method: Literal["prompts/get"] = constant("prompts/get")
@@ -386,7 +386,7 @@ if TYPE_CHECKING or is_needed("GetPromptRequest", "GetPromptRequestParams", "Req
         params: GetPromptRequestParams
 
 
-if TYPE_CHECKING or is_needed("InitializeRequestParams", "ClientCapabilities", "Implementation", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("InitializeRequestParams"):
 
     class InitializeRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
@@ -395,7 +395,7 @@ if TYPE_CHECKING or is_needed("InitializeRequestParams", "ClientCapabilities", "
         client_info: Implementation
 
 
-if TYPE_CHECKING or is_needed("InitializeRequest", "InitializeRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("InitializeRequest"):
 
     class InitializeRequest(Model):
         method: Literal["initialize"] = constant("initialize")
@@ -404,13 +404,13 @@ if TYPE_CHECKING or is_needed("InitializeRequest", "InitializeRequestParams", "R
         params: InitializeRequestParams
 
 
-if TYPE_CHECKING or is_needed("JSONRPCRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("JSONRPCRequestParams"):
 
     class JSONRPCRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("JSONRPCRequest", "JSONRPCRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("JSONRPCRequest"):
 
     class JSONRPCRequest(Model):
         method: str
@@ -419,14 +419,14 @@ if TYPE_CHECKING or is_needed("JSONRPCRequest", "JSONRPCRequestParams", "Request
         id: RequestId
 
 
-if TYPE_CHECKING or is_needed("ListPromptsRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ListPromptsRequestParams"):
 
     class ListPromptsRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         cursor: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListPromptsRequest", "ListPromptsRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListPromptsRequest"):
 
     class ListPromptsRequest(Model):
         method: Literal["prompts/list"] = constant("prompts/list")
@@ -435,14 +435,14 @@ if TYPE_CHECKING or is_needed("ListPromptsRequest", "ListPromptsRequestParams", 
         params: ListPromptsRequestParams | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListResourceTemplatesRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ListResourceTemplatesRequestParams"):
 
     class ListResourceTemplatesRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         cursor: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest", "ListResourceTemplatesRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest"):
 
     class ListResourceTemplatesRequest(Model):
         method: Literal["resources/templates/list"] = constant("resources/templates/list")
@@ -451,14 +451,14 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest", "ListResourceTempl
         params: ListResourceTemplatesRequestParams | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListResourcesRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ListResourcesRequestParams"):
 
     class ListResourcesRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         cursor: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListResourcesRequest", "ListResourcesRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListResourcesRequest"):
 
     class ListResourcesRequest(Model):
         method: Literal["resources/list"] = constant("resources/list")
@@ -467,13 +467,13 @@ if TYPE_CHECKING or is_needed("ListResourcesRequest", "ListResourcesRequestParam
         params: ListResourcesRequestParams | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListRootsRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ListRootsRequestParams"):
 
     class ListRootsRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListRootsRequest", "ListRootsRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListRootsRequest"):
 
     class ListRootsRequest(Model):
         method: Literal["roots/list"] = constant("roots/list")
@@ -482,14 +482,14 @@ if TYPE_CHECKING or is_needed("ListRootsRequest", "ListRootsRequestParams", "Req
         params: ListRootsRequestParams | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListToolsRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ListToolsRequestParams"):
 
     class ListToolsRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         cursor: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListToolsRequest", "ListToolsRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListToolsRequest"):
 
     class ListToolsRequest(Model):
         method: Literal["tools/list"] = constant("tools/list")
@@ -498,13 +498,13 @@ if TYPE_CHECKING or is_needed("ListToolsRequest", "ListToolsRequestParams", "Req
         params: ListToolsRequestParams | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("PingRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("PingRequestParams"):
 
     class PingRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("PingRequest", "PingRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("PingRequest"):
 
     class PingRequest(Model):
         method: Literal["ping"] = constant("ping")
@@ -513,14 +513,14 @@ if TYPE_CHECKING or is_needed("PingRequest", "PingRequestParams", "RequestId"):
         params: PingRequestParams | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ReadResourceRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ReadResourceRequestParams"):
 
     class ReadResourceRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         uri: str
 
 
-if TYPE_CHECKING or is_needed("ReadResourceRequest", "ReadResourceRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ReadResourceRequest"):
 
     class ReadResourceRequest(Model):
         method: Literal["resources/read"] = constant("resources/read")
@@ -529,13 +529,13 @@ if TYPE_CHECKING or is_needed("ReadResourceRequest", "ReadResourceRequestParams"
         params: ReadResourceRequestParams
 
 
-if TYPE_CHECKING or is_needed("RequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("RequestParams"):
 
     class RequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("Request", "RequestParams"):
+if TYPE_CHECKING or is_needed("Request"):
 
     class Request(Model):
         method: str
@@ -556,7 +556,7 @@ if TYPE_CHECKING or is_needed("ResourceListChangedNotificationParams"):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ResourceListChangedNotification", "ResourceListChangedNotificationParams"):
+if TYPE_CHECKING or is_needed("ResourceListChangedNotification"):
 
     class ResourceListChangedNotification(Model):
         method: Literal["notifications/resources/list_changed"] = constant("notifications/resources/list_changed")
@@ -571,14 +571,7 @@ if TYPE_CHECKING or is_needed("ResourceTemplateReference"):
         uri: str
 
 
-if TYPE_CHECKING or is_needed(
-    "CompleteRequestParams",
-    "CompleteRequestParamsArgument",
-    "CompleteRequestParamsContext",
-    "PromptReference",
-    "RequestParamsMeta",
-    "ResourceTemplateReference",
-):
+if TYPE_CHECKING or is_needed("CompleteRequestParams"):
 
     class CompleteRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
@@ -587,7 +580,7 @@ if TYPE_CHECKING or is_needed(
         context: CompleteRequestParamsContext | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("CompleteRequest", "CompleteRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CompleteRequest"):
 
     class CompleteRequest(Model):
         method: Literal["completion/complete"] = constant("completion/complete")
@@ -603,7 +596,7 @@ if TYPE_CHECKING or is_needed("ResourceUpdatedNotificationParams"):
         uri: str
 
 
-if TYPE_CHECKING or is_needed("ResourceUpdatedNotification", "ResourceUpdatedNotificationParams"):
+if TYPE_CHECKING or is_needed("ResourceUpdatedNotification"):
 
     class ResourceUpdatedNotification(Model):
         method: Literal["notifications/resources/updated"] = constant("notifications/resources/updated")
@@ -621,7 +614,7 @@ if TYPE_CHECKING or is_needed("EmptyResult", "Result"):
     EmptyResult = TypeAliasType("EmptyResult", Result)
 
 
-if TYPE_CHECKING or is_needed("JSONRPCResponse", "RequestId", "Result"):
+if TYPE_CHECKING or is_needed("JSONRPCResponse"):
 
     class JSONRPCResponse(Model):
         jsonrpc: Literal["2.0"] = constant("2.0")
@@ -641,7 +634,7 @@ if TYPE_CHECKING or is_needed("Role"):
     Role = TypeAliasType("Role", Literal["assistant", "user"])
 
 
-if TYPE_CHECKING or is_needed("Annotations", "Role"):
+if TYPE_CHECKING or is_needed("Annotations"):
 
     class Annotations(Model):
         audience: list[Role] | MISSING = MISSING
@@ -649,7 +642,7 @@ if TYPE_CHECKING or is_needed("Annotations", "Role"):
         last_modified: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("AudioContent", "Annotations"):
+if TYPE_CHECKING or is_needed("AudioContent"):
 
     class AudioContent(Model):
         type: Literal["audio"] = constant("audio")
@@ -659,7 +652,7 @@ if TYPE_CHECKING or is_needed("AudioContent", "Annotations"):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ImageContent", "Annotations"):
+if TYPE_CHECKING or is_needed("ImageContent"):
 
     class ImageContent(Model):
         type: Literal["image"] = constant("image")
@@ -669,7 +662,7 @@ if TYPE_CHECKING or is_needed("ImageContent", "Annotations"):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("Resource", "Annotations"):
+if TYPE_CHECKING or is_needed("Resource"):
 
     class Resource(Model):
         name: str
@@ -682,7 +675,7 @@ if TYPE_CHECKING or is_needed("Resource", "Annotations"):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListResourcesResult", "Resource"):
+if TYPE_CHECKING or is_needed("ListResourcesResult"):
 
     class ListResourcesResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -690,7 +683,7 @@ if TYPE_CHECKING or is_needed("ListResourcesResult", "Resource"):
         resources: list[Resource]
 
 
-if TYPE_CHECKING or is_needed("ResourceLink", "Annotations"):
+if TYPE_CHECKING or is_needed("ResourceLink"):
 
     class ResourceLink(Model):
         type: Literal["resource_link"] = constant("resource_link")
@@ -704,7 +697,7 @@ if TYPE_CHECKING or is_needed("ResourceLink", "Annotations"):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations"):
+if TYPE_CHECKING or is_needed("ResourceTemplate"):
 
     class ResourceTemplate(Model):
         name: str
@@ -716,7 +709,7 @@ if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations"):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListResourceTemplatesResult", "ResourceTemplate"):
+if TYPE_CHECKING or is_needed("ListResourceTemplatesResult"):
 
     class ListResourceTemplatesResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -732,7 +725,7 @@ if TYPE_CHECKING or is_needed("Root"):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListRootsResult", "Root"):
+if TYPE_CHECKING or is_needed("ListRootsResult"):
 
     class ListRootsResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -745,7 +738,7 @@ if TYPE_CHECKING or is_needed("RootsListChangedNotificationParams"):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("RootsListChangedNotification", "RootsListChangedNotificationParams"):
+if TYPE_CHECKING or is_needed("RootsListChangedNotification"):
 
     class RootsListChangedNotification(Model):
         method: Literal["notifications/roots/list_changed"] = constant("notifications/roots/list_changed")
@@ -786,9 +779,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesTools"):
         list_changed: bool | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed(
-    "ServerCapabilities", "ServerCapabilitiesPrompts", "ServerCapabilitiesResources", "ServerCapabilitiesTools"
-):
+if TYPE_CHECKING or is_needed("ServerCapabilities"):
 
     class ServerCapabilities(Model):
         experimental: dict[str, dict[str, Any]] | MISSING = MISSING
@@ -799,7 +790,7 @@ if TYPE_CHECKING or is_needed(
         tools: ServerCapabilitiesTools | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("InitializeResult", "Implementation", "ServerCapabilities"):
+if TYPE_CHECKING or is_needed("InitializeResult"):
 
     class InitializeResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -809,14 +800,14 @@ if TYPE_CHECKING or is_needed("InitializeResult", "Implementation", "ServerCapab
         instructions: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("SetLevelRequestParams", "LoggingLevel", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("SetLevelRequestParams"):
 
     class SetLevelRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         level: LoggingLevel
 
 
-if TYPE_CHECKING or is_needed("SetLevelRequest", "RequestId", "SetLevelRequestParams"):
+if TYPE_CHECKING or is_needed("SetLevelRequest"):
 
     class SetLevelRequest(Model):
         method: Literal["logging/setLevel"] = constant("logging/setLevel")
@@ -844,7 +835,7 @@ if TYPE_CHECKING or is_needed(
         PrimitiveSchemaDefinition = union("PrimitiveSchemaDefinition", __name__, PrimitiveSchemaDefinition, untagged)
 
 
-if TYPE_CHECKING or is_needed("ElicitRequestParamsRequestedSchema", "PrimitiveSchemaDefinition"):
+if TYPE_CHECKING or is_needed("ElicitRequestParamsRequestedSchema"):
 
     class ElicitRequestParamsRequestedSchema(Model):
         """JSON Schema of the form: a flat object of simple fields."""
@@ -857,7 +848,7 @@ if TYPE_CHECKING or is_needed("ElicitRequestParamsRequestedSchema", "PrimitiveSc
         """Names of the fields that must be filled in."""
 
 
-if TYPE_CHECKING or is_needed("ElicitRequestParams", "ElicitRequestParamsRequestedSchema", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ElicitRequestParams"):
 
     class ElicitRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
@@ -865,7 +856,7 @@ if TYPE_CHECKING or is_needed("ElicitRequestParams", "ElicitRequestParamsRequest
         requested_schema: ElicitRequestParamsRequestedSchema
 
 
-if TYPE_CHECKING or is_needed("ElicitRequest", "ElicitRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ElicitRequest"):
 
     class ElicitRequest(Model):
         method: Literal["elicitation/create"] = constant("elicitation/create")
@@ -874,14 +865,14 @@ if TYPE_CHECKING or is_needed("ElicitRequest", "ElicitRequestParams", "RequestId
         params: ElicitRequestParams
 
 
-if TYPE_CHECKING or is_needed("SubscribeRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("SubscribeRequestParams"):
 
     class SubscribeRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         uri: str
 
 
-if TYPE_CHECKING or is_needed("SubscribeRequest", "RequestId", "SubscribeRequestParams"):
+if TYPE_CHECKING or is_needed("SubscribeRequest"):
 
     class SubscribeRequest(Model):
         method: Literal["resources/subscribe"] = constant("resources/subscribe")
@@ -890,7 +881,7 @@ if TYPE_CHECKING or is_needed("SubscribeRequest", "RequestId", "SubscribeRequest
         params: SubscribeRequestParams
 
 
-if TYPE_CHECKING or is_needed("TextContent", "Annotations"):
+if TYPE_CHECKING or is_needed("TextContent"):
 
     class TextContent(Model):
         type: Literal["text"] = constant("text")
@@ -899,7 +890,7 @@ if TYPE_CHECKING or is_needed("TextContent", "Annotations"):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("CreateMessageResult", "AudioContent", "ImageContent", "Role", "TextContent"):
+if TYPE_CHECKING or is_needed("CreateMessageResult"):
 
     class CreateMessageResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -915,14 +906,14 @@ if TYPE_CHECKING or is_needed("ClientResult", "CreateMessageResult", "ElicitResu
         ClientResult = union("ClientResult", __name__, ClientResult, untagged)
 
 
-if TYPE_CHECKING or is_needed("SamplingMessage", "AudioContent", "ImageContent", "Role", "TextContent"):
+if TYPE_CHECKING or is_needed("SamplingMessage"):
 
     class SamplingMessage(Model):
         role: Role
         content: TextContent | ImageContent | AudioContent
 
 
-if TYPE_CHECKING or is_needed("CreateMessageRequestParams", "ModelPreferences", "RequestParamsMeta", "SamplingMessage"):
+if TYPE_CHECKING or is_needed("CreateMessageRequestParams"):
 
     class CreateMessageRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
@@ -936,7 +927,7 @@ if TYPE_CHECKING or is_needed("CreateMessageRequestParams", "ModelPreferences", 
         metadata: dict[str, Any] | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("CreateMessageRequest", "CreateMessageRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CreateMessageRequest"):
 
     class CreateMessageRequest(Model):
         method: Literal["sampling/createMessage"] = constant("sampling/createMessage")
@@ -968,7 +959,7 @@ if TYPE_CHECKING or is_needed("EmbeddedResourceResource", "BlobResourceContents"
         EmbeddedResourceResource = union("EmbeddedResourceResource", __name__, EmbeddedResourceResource, untagged)
 
 
-if TYPE_CHECKING or is_needed("EmbeddedResource", "Annotations", "EmbeddedResourceResource"):
+if TYPE_CHECKING or is_needed("EmbeddedResource"):
 
     class EmbeddedResource(Model):
         type: Literal["resource"] = constant("resource")
@@ -985,7 +976,7 @@ if TYPE_CHECKING or is_needed(
         ContentBlock = union("ContentBlock", __name__, ContentBlock, Field(discriminator="type"))
 
 
-if TYPE_CHECKING or is_needed("CallToolResult", "ContentBlock"):
+if TYPE_CHECKING or is_needed("CallToolResult"):
 
     class CallToolResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -994,14 +985,14 @@ if TYPE_CHECKING or is_needed("CallToolResult", "ContentBlock"):
         is_error: bool | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("PromptMessage", "ContentBlock", "Role"):
+if TYPE_CHECKING or is_needed("PromptMessage"):
 
     class PromptMessage(Model):
         role: Role
         content: ContentBlock
 
 
-if TYPE_CHECKING or is_needed("GetPromptResult", "PromptMessage"):
+if TYPE_CHECKING or is_needed("GetPromptResult"):
 
     class GetPromptResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -1009,7 +1000,7 @@ if TYPE_CHECKING or is_needed("GetPromptResult", "PromptMessage"):
         messages: list[PromptMessage]
 
 
-if TYPE_CHECKING or is_needed("ReadResourceResult", "EmbeddedResourceResource"):
+if TYPE_CHECKING or is_needed("ReadResourceResult"):
 
     class ReadResourceResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -1045,7 +1036,7 @@ if TYPE_CHECKING or is_needed("ToolListChangedNotificationParams"):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ToolListChangedNotification", "ToolListChangedNotificationParams"):
+if TYPE_CHECKING or is_needed("ToolListChangedNotification"):
 
     class ToolListChangedNotification(Model):
         method: Literal["notifications/tools/list_changed"] = constant("notifications/tools/list_changed")
@@ -1089,7 +1080,7 @@ if TYPE_CHECKING or is_needed("ToolOutputSchema"):
         """Names of the members that must be present."""
 
 
-if TYPE_CHECKING or is_needed("Tool", "ToolAnnotations", "ToolInputSchema", "ToolOutputSchema"):
+if TYPE_CHECKING or is_needed("Tool"):
 
     class Tool(Model):
         name: str
@@ -1101,7 +1092,7 @@ if TYPE_CHECKING or is_needed("Tool", "ToolAnnotations", "ToolInputSchema", "Too
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListToolsResult", "Tool"):
+if TYPE_CHECKING or is_needed("ListToolsResult"):
 
     class ListToolsResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -1138,14 +1129,14 @@ if TYPE_CHECKING or is_needed(
         ServerResult = union("ServerResult", __name__, ServerResult, untagged)
 
 
-if TYPE_CHECKING or is_needed("UnsubscribeRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("UnsubscribeRequestParams"):
 
     class UnsubscribeRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         uri: str
 
 
-if TYPE_CHECKING or is_needed("UnsubscribeRequest", "RequestId", "UnsubscribeRequestParams"):
+if TYPE_CHECKING or is_needed("UnsubscribeRequest"):
 
     class UnsubscribeRequest(Model):
         method: Literal["resources/unsubscribe"] = constant("resources/unsubscribe")

@@ -90,18 +90,14 @@ if TYPE_CHECKING or is_needed("ClientCapabilitiesTasksRequestsSampling"):
         create_message: dict[str, Any] | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed(
-    "ClientCapabilitiesTasksRequests",
-    "ClientCapabilitiesTasksRequestsElicitation",
-    "ClientCapabilitiesTasksRequestsSampling",
-):
+if TYPE_CHECKING or is_needed("ClientCapabilitiesTasksRequests"):
 
     class ClientCapabilitiesTasksRequests(Model):
         sampling: ClientCapabilitiesTasksRequestsSampling | MISSING = MISSING
         elicitation: ClientCapabilitiesTasksRequestsElicitation | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ClientCapabilitiesTasks", "ClientCapabilitiesTasksRequests"):
+if TYPE_CHECKING or is_needed("ClientCapabilitiesTasks"):
 
     class ClientCapabilitiesTasks(Model):
         list_: Annotated[dict[str, Any] | MISSING, Field(alias="list")] = MISSING
@@ -109,13 +105,7 @@ if TYPE_CHECKING or is_needed("ClientCapabilitiesTasks", "ClientCapabilitiesTask
         requests: ClientCapabilitiesTasksRequests | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed(
-    "ClientCapabilities",
-    "ClientCapabilitiesElicitation",
-    "ClientCapabilitiesRoots",
-    "ClientCapabilitiesSampling",
-    "ClientCapabilitiesTasks",
-):
+if TYPE_CHECKING or is_needed("ClientCapabilities"):
 
     class ClientCapabilities(Model):
         experimental: dict[str, dict[str, Any]] | MISSING = MISSING
@@ -146,7 +136,7 @@ if TYPE_CHECKING or is_needed("CompleteResultCompletion"):
         has_more: bool | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("CompleteResult", "CompleteResultCompletion"):
+if TYPE_CHECKING or is_needed("CompleteResult"):
 
     class CompleteResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -171,7 +161,7 @@ if TYPE_CHECKING or is_needed("ElicitationCompleteNotificationParams"):
         elicitation_id: str
 
 
-if TYPE_CHECKING or is_needed("ElicitationCompleteNotification", "ElicitationCompleteNotificationParams"):
+if TYPE_CHECKING or is_needed("ElicitationCompleteNotification"):
 
     class ElicitationCompleteNotification(Model):
         method: Literal["notifications/elicitation/complete"] = constant("notifications/elicitation/complete")
@@ -214,13 +204,13 @@ if TYPE_CHECKING or is_needed("Icon"):
         theme: Literal["dark", "light"] | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("Icons", "Icon"):
+if TYPE_CHECKING or is_needed("Icons"):
 
     class Icons(Model):
         icons: list[Icon] | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("Implementation", "Icon"):
+if TYPE_CHECKING or is_needed("Implementation"):
 
     class Implementation(Model):
         name: str
@@ -256,7 +246,7 @@ if TYPE_CHECKING or is_needed("LoggingLevel"):
     )
 
 
-if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams", "LoggingLevel"):
+if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams"):
 
     class LoggingMessageNotificationParams(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -265,7 +255,7 @@ if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams", "LoggingLevel"
         data: Any
 
 
-if TYPE_CHECKING or is_needed("LoggingMessageNotification", "LoggingMessageNotificationParams"):
+if TYPE_CHECKING or is_needed("LoggingMessageNotification"):
 
     class LoggingMessageNotification(Model):
         method: Literal["notifications/message"] = constant("notifications/message")
@@ -279,7 +269,7 @@ if TYPE_CHECKING or is_needed("ModelHint"):
         name: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
+if TYPE_CHECKING or is_needed("ModelPreferences"):
 
     class ModelPreferences(Model):
         hints: list[ModelHint] | MISSING = MISSING
@@ -303,7 +293,7 @@ if TYPE_CHECKING or is_needed("NotificationParams"):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("InitializedNotification", "NotificationParams"):
+if TYPE_CHECKING or is_needed("InitializedNotification"):
 
     class InitializedNotification(Model):
         method: Literal["notifications/initialized"] = constant("notifications/initialized")
@@ -333,7 +323,7 @@ if TYPE_CHECKING or is_needed("ProgressToken"):
     ProgressToken = TypeAliasType("ProgressToken", str | int)
 
 
-if TYPE_CHECKING or is_needed("ProgressNotificationParams", "ProgressToken"):
+if TYPE_CHECKING or is_needed("ProgressNotificationParams"):
 
     class ProgressNotificationParams(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -343,7 +333,7 @@ if TYPE_CHECKING or is_needed("ProgressNotificationParams", "ProgressToken"):
         message: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ProgressNotification", "ProgressNotificationParams"):
+if TYPE_CHECKING or is_needed("ProgressNotification"):
 
     class ProgressNotification(Model):
         method: Literal["notifications/progress"] = constant("notifications/progress")
@@ -360,7 +350,7 @@ if TYPE_CHECKING or is_needed("PromptArgument"):
         required: bool | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("Prompt", "Icon", "PromptArgument"):
+if TYPE_CHECKING or is_needed("Prompt"):
 
     class Prompt(Model):
         name: str
@@ -371,7 +361,7 @@ if TYPE_CHECKING or is_needed("Prompt", "Icon", "PromptArgument"):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListPromptsResult", "Prompt"):
+if TYPE_CHECKING or is_needed("ListPromptsResult"):
 
     class ListPromptsResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -379,7 +369,7 @@ if TYPE_CHECKING or is_needed("ListPromptsResult", "Prompt"):
         prompts: list[Prompt]
 
 
-if TYPE_CHECKING or is_needed("PromptListChangedNotification", "NotificationParams"):
+if TYPE_CHECKING or is_needed("PromptListChangedNotification"):
 
     class PromptListChangedNotification(Model):
         method: Literal["notifications/prompts/list_changed"] = constant("notifications/prompts/list_changed")
@@ -412,7 +402,7 @@ if TYPE_CHECKING or is_needed("RequestId"):
     RequestId = TypeAliasType("RequestId", str | int)
 
 
-if TYPE_CHECKING or is_needed("CancelTaskRequest", "CancelTaskRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CancelTaskRequest"):
 
     class CancelTaskRequest(Model):
         method: Literal["tasks/cancel"] = constant("tasks/cancel")
@@ -421,7 +411,7 @@ if TYPE_CHECKING or is_needed("CancelTaskRequest", "CancelTaskRequestParams", "R
         params: CancelTaskRequestParams
 
 
-if TYPE_CHECKING or is_needed("CancelledNotificationParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CancelledNotificationParams"):
 
     class CancelledNotificationParams(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -429,7 +419,7 @@ if TYPE_CHECKING or is_needed("CancelledNotificationParams", "RequestId"):
         reason: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("CancelledNotification", "CancelledNotificationParams"):
+if TYPE_CHECKING or is_needed("CancelledNotification"):
 
     class CancelledNotification(Model):
         method: Literal["notifications/cancelled"] = constant("notifications/cancelled")
@@ -437,7 +427,7 @@ if TYPE_CHECKING or is_needed("CancelledNotification", "CancelledNotificationPar
         params: CancelledNotificationParams
 
 
-if TYPE_CHECKING or is_needed("GetTaskPayloadRequest", "GetTaskPayloadRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("GetTaskPayloadRequest"):
 
     class GetTaskPayloadRequest(Model):
         method: Literal["tasks/result"] = constant("tasks/result")
@@ -446,7 +436,7 @@ if TYPE_CHECKING or is_needed("GetTaskPayloadRequest", "GetTaskPayloadRequestPar
         params: GetTaskPayloadRequestParams
 
 
-if TYPE_CHECKING or is_needed("GetTaskRequest", "GetTaskRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("GetTaskRequest"):
 
     class GetTaskRequest(Model):
         method: Literal["tasks/get"] = constant("tasks/get")
@@ -455,7 +445,7 @@ if TYPE_CHECKING or is_needed("GetTaskRequest", "GetTaskRequestParams", "Request
         params: GetTaskRequestParams
 
 
-if TYPE_CHECKING or is_needed("JSONRPCErrorResponse", "Error", "RequestId"):
+if TYPE_CHECKING or is_needed("JSONRPCErrorResponse"):
 
     class JSONRPCErrorResponse(Model):
         jsonrpc: Literal["2.0"] = constant("2.0")
@@ -463,7 +453,7 @@ if TYPE_CHECKING or is_needed("JSONRPCErrorResponse", "Error", "RequestId"):
         error: Error
 
 
-if TYPE_CHECKING or is_needed("JSONRPCRequest", "RequestId"):
+if TYPE_CHECKING or is_needed("JSONRPCRequest"):
 
     class JSONRPCRequest(Model):
         method: str
@@ -472,7 +462,7 @@ if TYPE_CHECKING or is_needed("JSONRPCRequest", "RequestId"):
         id: RequestId
 
 
-if TYPE_CHECKING or is_needed("RequestParamsMeta", "ProgressToken"):
+if TYPE_CHECKING or is_needed("RequestParamsMeta"):
 
     class RequestParamsMeta(Model):
         """Additional data about the message or object, under namespaced keys."""
@@ -481,7 +471,7 @@ if TYPE_CHECKING or is_needed("RequestParamsMeta", "ProgressToken"):
         """Token that ties progress notifications to the request."""
 
 
-if TYPE_CHECKING or is_needed("GetPromptRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("GetPromptRequestParams"):
 
     class GetPromptRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
@@ -489,7 +479,7 @@ if TYPE_CHECKING or is_needed("GetPromptRequestParams", "RequestParamsMeta"):
         arguments: dict[str, str] | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("GetPromptRequest", "GetPromptRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("GetPromptRequest"):
 
     class GetPromptRequest(Model):
         method: Literal["prompts/get"] = constant("prompts/get")
@@ -498,7 +488,7 @@ if TYPE_CHECKING or is_needed("GetPromptRequest", "GetPromptRequestParams", "Req
         params: GetPromptRequestParams
 
 
-if TYPE_CHECKING or is_needed("InitializeRequestParams", "ClientCapabilities", "Implementation", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("InitializeRequestParams"):
 
     class InitializeRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
@@ -507,7 +497,7 @@ if TYPE_CHECKING or is_needed("InitializeRequestParams", "ClientCapabilities", "
         client_info: Implementation
 
 
-if TYPE_CHECKING or is_needed("InitializeRequest", "InitializeRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("InitializeRequest"):
 
     class InitializeRequest(Model):
         method: Literal["initialize"] = constant("initialize")
@@ -516,14 +506,14 @@ if TYPE_CHECKING or is_needed("InitializeRequest", "InitializeRequestParams", "R
         params: InitializeRequestParams
 
 
-if TYPE_CHECKING or is_needed("PaginatedRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("PaginatedRequestParams"):
 
     class PaginatedRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         cursor: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListPromptsRequest", "PaginatedRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListPromptsRequest"):
 
     class ListPromptsRequest(Model):
         method: Literal["prompts/list"] = constant("prompts/list")
@@ -532,7 +522,7 @@ if TYPE_CHECKING or is_needed("ListPromptsRequest", "PaginatedRequestParams", "R
         params: PaginatedRequestParams | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest", "PaginatedRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest"):
 
     class ListResourceTemplatesRequest(Model):
         method: Literal["resources/templates/list"] = constant("resources/templates/list")
@@ -541,7 +531,7 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest", "PaginatedRequestP
         params: PaginatedRequestParams | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListResourcesRequest", "PaginatedRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListResourcesRequest"):
 
     class ListResourcesRequest(Model):
         method: Literal["resources/list"] = constant("resources/list")
@@ -550,7 +540,7 @@ if TYPE_CHECKING or is_needed("ListResourcesRequest", "PaginatedRequestParams", 
         params: PaginatedRequestParams | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListTasksRequest", "PaginatedRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListTasksRequest"):
 
     class ListTasksRequest(Model):
         method: Literal["tasks/list"] = constant("tasks/list")
@@ -559,7 +549,7 @@ if TYPE_CHECKING or is_needed("ListTasksRequest", "PaginatedRequestParams", "Req
         params: PaginatedRequestParams | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListToolsRequest", "PaginatedRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListToolsRequest"):
 
     class ListToolsRequest(Model):
         method: Literal["tools/list"] = constant("tools/list")
@@ -568,7 +558,7 @@ if TYPE_CHECKING or is_needed("ListToolsRequest", "PaginatedRequestParams", "Req
         params: PaginatedRequestParams | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("PaginatedRequest", "PaginatedRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("PaginatedRequest"):
 
     class PaginatedRequest(Model):
         method: str
@@ -577,14 +567,14 @@ if TYPE_CHECKING or is_needed("PaginatedRequest", "PaginatedRequestParams", "Req
         params: PaginatedRequestParams | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ReadResourceRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ReadResourceRequestParams"):
 
     class ReadResourceRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         uri: str
 
 
-if TYPE_CHECKING or is_needed("ReadResourceRequest", "ReadResourceRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ReadResourceRequest"):
 
     class ReadResourceRequest(Model):
         method: Literal["resources/read"] = constant("resources/read")
@@ -593,13 +583,13 @@ if TYPE_CHECKING or is_needed("ReadResourceRequest", "ReadResourceRequestParams"
         params: ReadResourceRequestParams
 
 
-if TYPE_CHECKING or is_needed("RequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("RequestParams"):
 
     class RequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListRootsRequest", "RequestId", "RequestParams"):
+if TYPE_CHECKING or is_needed("ListRootsRequest"):
 
     class ListRootsRequest(Model):
         method: Literal["roots/list"] = constant("roots/list")
@@ -608,7 +598,7 @@ if TYPE_CHECKING or is_needed("ListRootsRequest", "RequestId", "RequestParams"):
         params: RequestParams | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("PingRequest", "RequestId", "RequestParams"):
+if TYPE_CHECKING or is_needed("PingRequest"):
 
     class PingRequest(Model):
         method: Literal["ping"] = constant("ping")
@@ -625,7 +615,7 @@ if TYPE_CHECKING or is_needed("ResourceContents"):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ResourceListChangedNotification", "NotificationParams"):
+if TYPE_CHECKING or is_needed("ResourceListChangedNotification"):
 
     class ResourceListChangedNotification(Model):
         method: Literal["notifications/resources/list_changed"] = constant("notifications/resources/list_changed")
@@ -633,7 +623,7 @@ if TYPE_CHECKING or is_needed("ResourceListChangedNotification", "NotificationPa
         params: NotificationParams | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ResourceRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("ResourceRequestParams"):
 
     class ResourceRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
@@ -647,14 +637,7 @@ if TYPE_CHECKING or is_needed("ResourceTemplateReference"):
         uri: str
 
 
-if TYPE_CHECKING or is_needed(
-    "CompleteRequestParams",
-    "CompleteRequestParamsArgument",
-    "CompleteRequestParamsContext",
-    "PromptReference",
-    "RequestParamsMeta",
-    "ResourceTemplateReference",
-):
+if TYPE_CHECKING or is_needed("CompleteRequestParams"):
 
     class CompleteRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
@@ -663,7 +646,7 @@ if TYPE_CHECKING or is_needed(
         context: CompleteRequestParamsContext | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("CompleteRequest", "CompleteRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CompleteRequest"):
 
     class CompleteRequest(Model):
         method: Literal["completion/complete"] = constant("completion/complete")
@@ -679,7 +662,7 @@ if TYPE_CHECKING or is_needed("ResourceUpdatedNotificationParams"):
         uri: str
 
 
-if TYPE_CHECKING or is_needed("ResourceUpdatedNotification", "ResourceUpdatedNotificationParams"):
+if TYPE_CHECKING or is_needed("ResourceUpdatedNotification"):
 
     class ResourceUpdatedNotification(Model):
         method: Literal["notifications/resources/updated"] = constant("notifications/resources/updated")
@@ -697,7 +680,7 @@ if TYPE_CHECKING or is_needed("EmptyResult", "Result"):
     EmptyResult = TypeAliasType("EmptyResult", Result)
 
 
-if TYPE_CHECKING or is_needed("JSONRPCResultResponse", "RequestId", "Result"):
+if TYPE_CHECKING or is_needed("JSONRPCResultResponse"):
 
     class JSONRPCResultResponse(Model):
         jsonrpc: Literal["2.0"] = constant("2.0")
@@ -723,7 +706,7 @@ if TYPE_CHECKING or is_needed("Role"):
     Role = TypeAliasType("Role", Literal["assistant", "user"])
 
 
-if TYPE_CHECKING or is_needed("Annotations", "Role"):
+if TYPE_CHECKING or is_needed("Annotations"):
 
     class Annotations(Model):
         audience: list[Role] | MISSING = MISSING
@@ -731,7 +714,7 @@ if TYPE_CHECKING or is_needed("Annotations", "Role"):
         last_modified: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("AudioContent", "Annotations"):
+if TYPE_CHECKING or is_needed("AudioContent"):
 
     class AudioContent(Model):
         type: Literal["audio"] = constant("audio")
@@ -741,7 +724,7 @@ if TYPE_CHECKING or is_needed("AudioContent", "Annotations"):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ImageContent", "Annotations"):
+if TYPE_CHECKING or is_needed("ImageContent"):
 
     class ImageContent(Model):
         type: Literal["image"] = constant("image")
@@ -751,7 +734,7 @@ if TYPE_CHECKING or is_needed("ImageContent", "Annotations"):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("Resource", "Annotations", "Icon"):
+if TYPE_CHECKING or is_needed("Resource"):
 
     class Resource(Model):
         name: str
@@ -765,7 +748,7 @@ if TYPE_CHECKING or is_needed("Resource", "Annotations", "Icon"):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListResourcesResult", "Resource"):
+if TYPE_CHECKING or is_needed("ListResourcesResult"):
 
     class ListResourcesResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -773,7 +756,7 @@ if TYPE_CHECKING or is_needed("ListResourcesResult", "Resource"):
         resources: list[Resource]
 
 
-if TYPE_CHECKING or is_needed("ResourceLink", "Annotations", "Icon"):
+if TYPE_CHECKING or is_needed("ResourceLink"):
 
     class ResourceLink(Model):
         type: Literal["resource_link"] = constant("resource_link")
@@ -788,7 +771,7 @@ if TYPE_CHECKING or is_needed("ResourceLink", "Annotations", "Icon"):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations", "Icon"):
+if TYPE_CHECKING or is_needed("ResourceTemplate"):
 
     class ResourceTemplate(Model):
         name: str
@@ -801,7 +784,7 @@ if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations", "Icon"):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListResourceTemplatesResult", "ResourceTemplate"):
+if TYPE_CHECKING or is_needed("ListResourceTemplatesResult"):
 
     class ListResourceTemplatesResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -817,14 +800,14 @@ if TYPE_CHECKING or is_needed("Root"):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListRootsResult", "Root"):
+if TYPE_CHECKING or is_needed("ListRootsResult"):
 
     class ListRootsResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
         roots: list[Root]
 
 
-if TYPE_CHECKING or is_needed("RootsListChangedNotification", "NotificationParams"):
+if TYPE_CHECKING or is_needed("RootsListChangedNotification"):
 
     class RootsListChangedNotification(Model):
         method: Literal["notifications/roots/list_changed"] = constant("notifications/roots/list_changed")
@@ -851,13 +834,13 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesTasksRequestsTools"):
         call: dict[str, Any] | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ServerCapabilitiesTasksRequests", "ServerCapabilitiesTasksRequestsTools"):
+if TYPE_CHECKING or is_needed("ServerCapabilitiesTasksRequests"):
 
     class ServerCapabilitiesTasksRequests(Model):
         tools: ServerCapabilitiesTasksRequestsTools | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ServerCapabilitiesTasks", "ServerCapabilitiesTasksRequests"):
+if TYPE_CHECKING or is_needed("ServerCapabilitiesTasks"):
 
     class ServerCapabilitiesTasks(Model):
         list_: Annotated[dict[str, Any] | MISSING, Field(alias="list")] = MISSING
@@ -871,13 +854,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesTools"):
         list_changed: bool | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed(
-    "ServerCapabilities",
-    "ServerCapabilitiesPrompts",
-    "ServerCapabilitiesResources",
-    "ServerCapabilitiesTasks",
-    "ServerCapabilitiesTools",
-):
+if TYPE_CHECKING or is_needed("ServerCapabilities"):
 
     class ServerCapabilities(Model):
         experimental: dict[str, dict[str, Any]] | MISSING = MISSING
@@ -889,7 +866,7 @@ if TYPE_CHECKING or is_needed(
         tasks: ServerCapabilitiesTasks | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("InitializeResult", "Implementation", "ServerCapabilities"):
+if TYPE_CHECKING or is_needed("InitializeResult"):
 
     class InitializeResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -899,14 +876,14 @@ if TYPE_CHECKING or is_needed("InitializeResult", "Implementation", "ServerCapab
         instructions: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("SetLevelRequestParams", "LoggingLevel", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("SetLevelRequestParams"):
 
     class SetLevelRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         level: LoggingLevel
 
 
-if TYPE_CHECKING or is_needed("SetLevelRequest", "RequestId", "SetLevelRequestParams"):
+if TYPE_CHECKING or is_needed("SetLevelRequest"):
 
     class SetLevelRequest(Model):
         method: Literal["logging/setLevel"] = constant("logging/setLevel")
@@ -927,14 +904,14 @@ if TYPE_CHECKING or is_needed("StringSchema"):
         default: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("SubscribeRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("SubscribeRequestParams"):
 
     class SubscribeRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         uri: str
 
 
-if TYPE_CHECKING or is_needed("SubscribeRequest", "RequestId", "SubscribeRequestParams"):
+if TYPE_CHECKING or is_needed("SubscribeRequest"):
 
     class SubscribeRequest(Model):
         method: Literal["resources/subscribe"] = constant("resources/subscribe")
@@ -949,7 +926,7 @@ if TYPE_CHECKING or is_needed("TaskMetadata"):
         ttl: int | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("CallToolRequestParams", "RequestParamsMeta", "TaskMetadata"):
+if TYPE_CHECKING or is_needed("CallToolRequestParams"):
 
     class CallToolRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
@@ -958,7 +935,7 @@ if TYPE_CHECKING or is_needed("CallToolRequestParams", "RequestParamsMeta", "Tas
         arguments: dict[str, Any] | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("CallToolRequest", "CallToolRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CallToolRequest"):
 
     class CallToolRequest(Model):
         method: Literal["tools/call"] = constant("tools/call")
@@ -967,7 +944,7 @@ if TYPE_CHECKING or is_needed("CallToolRequest", "CallToolRequestParams", "Reque
         params: CallToolRequestParams
 
 
-if TYPE_CHECKING or is_needed("ElicitRequestURLParams", "RequestParamsMeta", "TaskMetadata"):
+if TYPE_CHECKING or is_needed("ElicitRequestURLParams"):
 
     class ElicitRequestURLParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
@@ -978,7 +955,7 @@ if TYPE_CHECKING or is_needed("ElicitRequestURLParams", "RequestParamsMeta", "Ta
         url: str
 
 
-if TYPE_CHECKING or is_needed("TaskAugmentedRequestParams", "RequestParamsMeta", "TaskMetadata"):
+if TYPE_CHECKING or is_needed("TaskAugmentedRequestParams"):
 
     class TaskAugmentedRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
@@ -989,7 +966,7 @@ if TYPE_CHECKING or is_needed("TaskStatus"):
     TaskStatus = TypeAliasType("TaskStatus", Literal["cancelled", "completed", "failed", "input_required", "working"])
 
 
-if TYPE_CHECKING or is_needed("CancelTaskResult", "TaskStatus"):
+if TYPE_CHECKING or is_needed("CancelTaskResult"):
 
     class CancelTaskResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -1002,7 +979,7 @@ if TYPE_CHECKING or is_needed("CancelTaskResult", "TaskStatus"):
         poll_interval: int | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("GetTaskResult", "TaskStatus"):
+if TYPE_CHECKING or is_needed("GetTaskResult"):
 
     class GetTaskResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -1015,7 +992,7 @@ if TYPE_CHECKING or is_needed("GetTaskResult", "TaskStatus"):
         poll_interval: int | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("Task", "TaskStatus"):
+if TYPE_CHECKING or is_needed("Task"):
 
     class Task(Model):
         task_id: str
@@ -1027,7 +1004,7 @@ if TYPE_CHECKING or is_needed("Task", "TaskStatus"):
         poll_interval: int | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("CreateTaskResult", "Task"):
+if TYPE_CHECKING or is_needed("CreateTaskResult"):
 
     class CreateTaskResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -1040,7 +1017,7 @@ if TYPE_CHECKING or is_needed("ElicitRequestResult", "CreateTaskResult", "Elicit
         ElicitRequestResult = union("ElicitRequestResult", __name__, ElicitRequestResult, untagged)
 
 
-if TYPE_CHECKING or is_needed("ListTasksResult", "Task"):
+if TYPE_CHECKING or is_needed("ListTasksResult"):
 
     class ListTasksResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -1048,7 +1025,7 @@ if TYPE_CHECKING or is_needed("ListTasksResult", "Task"):
         tasks: list[Task]
 
 
-if TYPE_CHECKING or is_needed("TaskStatusNotificationParams", "TaskStatus"):
+if TYPE_CHECKING or is_needed("TaskStatusNotificationParams"):
 
     class TaskStatusNotificationParams(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -1061,7 +1038,7 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParams", "TaskStatus"):
         poll_interval: int | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("TaskStatusNotification", "TaskStatusNotificationParams"):
+if TYPE_CHECKING or is_needed("TaskStatusNotification"):
 
     class TaskStatusNotification(Model):
         method: Literal["notifications/tasks/status"] = constant("notifications/tasks/status")
@@ -1088,7 +1065,7 @@ if TYPE_CHECKING or is_needed(
         ClientNotification = union("ClientNotification", __name__, ClientNotification, Field(discriminator="method"))
 
 
-if TYPE_CHECKING or is_needed("TextContent", "Annotations"):
+if TYPE_CHECKING or is_needed("TextContent"):
 
     class TextContent(Model):
         type: Literal["text"] = constant("text")
@@ -1112,7 +1089,7 @@ if TYPE_CHECKING or is_needed("EmbeddedResourceResource", "BlobResourceContents"
         EmbeddedResourceResource = union("EmbeddedResourceResource", __name__, EmbeddedResourceResource, untagged)
 
 
-if TYPE_CHECKING or is_needed("EmbeddedResource", "Annotations", "EmbeddedResourceResource"):
+if TYPE_CHECKING or is_needed("EmbeddedResource"):
 
     class EmbeddedResource(Model):
         type: Literal["resource"] = constant("resource")
@@ -1129,7 +1106,7 @@ if TYPE_CHECKING or is_needed(
         ContentBlock = union("ContentBlock", __name__, ContentBlock, Field(discriminator="type"))
 
 
-if TYPE_CHECKING or is_needed("CallToolResult", "ContentBlock"):
+if TYPE_CHECKING or is_needed("CallToolResult"):
 
     class CallToolResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -1144,14 +1121,14 @@ if TYPE_CHECKING or is_needed("CallToolRequestResult", "CallToolResult", "Create
         CallToolRequestResult = union("CallToolRequestResult", __name__, CallToolRequestResult, untagged)
 
 
-if TYPE_CHECKING or is_needed("PromptMessage", "ContentBlock", "Role"):
+if TYPE_CHECKING or is_needed("PromptMessage"):
 
     class PromptMessage(Model):
         role: Role
         content: ContentBlock
 
 
-if TYPE_CHECKING or is_needed("GetPromptResult", "PromptMessage"):
+if TYPE_CHECKING or is_needed("GetPromptResult"):
 
     class GetPromptResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -1159,7 +1136,7 @@ if TYPE_CHECKING or is_needed("GetPromptResult", "PromptMessage"):
         messages: list[PromptMessage]
 
 
-if TYPE_CHECKING or is_needed("ReadResourceResult", "EmbeddedResourceResource"):
+if TYPE_CHECKING or is_needed("ReadResourceResult"):
 
     class ReadResourceResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -1173,13 +1150,13 @@ if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItemsAnyOfItem"):
         title: str
 
 
-if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItems", "TitledMultiSelectEnumSchemaItemsAnyOfItem"):
+if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItems"):
 
     class TitledMultiSelectEnumSchemaItems(Model):
         any_of: list[TitledMultiSelectEnumSchemaItemsAnyOfItem]
 
 
-if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchema", "TitledMultiSelectEnumSchemaItems"):
+if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchema"):
 
     class TitledMultiSelectEnumSchema(Model):
         type: Literal["array"] = constant("array")
@@ -1198,7 +1175,7 @@ if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchemaOneOfItem"):
         title: str
 
 
-if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchema", "TitledSingleSelectEnumSchemaOneOfItem"):
+if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchema"):
 
     class TitledSingleSelectEnumSchema(Model):
         type: Literal["string"] = constant("string")
@@ -1245,7 +1222,7 @@ if TYPE_CHECKING or is_needed("ToolInputSchema"):
         """Names of the members that must be present."""
 
 
-if TYPE_CHECKING or is_needed("ToolListChangedNotification", "NotificationParams"):
+if TYPE_CHECKING or is_needed("ToolListChangedNotification"):
 
     class ToolListChangedNotification(Model):
         method: Literal["notifications/tools/list_changed"] = constant("notifications/tools/list_changed")
@@ -1295,9 +1272,7 @@ if TYPE_CHECKING or is_needed("ToolOutputSchema"):
         """Names of the members that must be present."""
 
 
-if TYPE_CHECKING or is_needed(
-    "Tool", "Icon", "ToolAnnotations", "ToolExecution", "ToolInputSchema", "ToolOutputSchema"
-):
+if TYPE_CHECKING or is_needed("Tool"):
 
     class Tool(Model):
         name: str
@@ -1311,7 +1286,7 @@ if TYPE_CHECKING or is_needed(
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListToolsResult", "Tool"):
+if TYPE_CHECKING or is_needed("ListToolsResult"):
 
     class ListToolsResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -1356,7 +1331,7 @@ if TYPE_CHECKING or is_needed(
         ServerResult = union("ServerResult", __name__, ServerResult, untagged)
 
 
-if TYPE_CHECKING or is_needed("ToolResultContent", "ContentBlock"):
+if TYPE_CHECKING or is_needed("ToolResultContent"):
 
     class ToolResultContent(Model):
         type: Literal["tool_result"] = constant("tool_result")
@@ -1389,16 +1364,7 @@ if TYPE_CHECKING or is_needed(
         )
 
 
-if TYPE_CHECKING or is_needed(
-    "CreateMessageResult",
-    "AudioContent",
-    "ImageContent",
-    "Role",
-    "SamplingMessageContentBlock",
-    "TextContent",
-    "ToolResultContent",
-    "ToolUseContent",
-):
+if TYPE_CHECKING or is_needed("CreateMessageResult"):
 
     class CreateMessageResult(Model):
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
@@ -1446,16 +1412,7 @@ if TYPE_CHECKING or is_needed("CreateMessageRequestResult", "CreateMessageResult
         CreateMessageRequestResult = union("CreateMessageRequestResult", __name__, CreateMessageRequestResult, untagged)
 
 
-if TYPE_CHECKING or is_needed(
-    "SamplingMessage",
-    "AudioContent",
-    "ImageContent",
-    "Role",
-    "SamplingMessageContentBlock",
-    "TextContent",
-    "ToolResultContent",
-    "ToolUseContent",
-):
+if TYPE_CHECKING or is_needed("SamplingMessage"):
 
     class SamplingMessage(Model):
         role: Role
@@ -1470,15 +1427,7 @@ if TYPE_CHECKING or is_needed(
         meta: Annotated[dict[str, Any] | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed(
-    "CreateMessageRequestParams",
-    "ModelPreferences",
-    "RequestParamsMeta",
-    "SamplingMessage",
-    "TaskMetadata",
-    "Tool",
-    "ToolChoice",
-):
+if TYPE_CHECKING or is_needed("CreateMessageRequestParams"):
 
     class CreateMessageRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
@@ -1495,7 +1444,7 @@ if TYPE_CHECKING or is_needed(
         tool_choice: ToolChoice | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("CreateMessageRequest", "CreateMessageRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CreateMessageRequest"):
 
     class CreateMessageRequest(Model):
         method: Literal["sampling/createMessage"] = constant("sampling/createMessage")
@@ -1504,13 +1453,13 @@ if TYPE_CHECKING or is_needed("CreateMessageRequest", "CreateMessageRequestParam
         params: CreateMessageRequestParams
 
 
-if TYPE_CHECKING or is_needed("URLElicitationRequiredErrorErrorData", "ElicitRequestURLParams"):
+if TYPE_CHECKING or is_needed("URLElicitationRequiredErrorErrorData"):
 
     class URLElicitationRequiredErrorErrorData(Model):
         elicitations: list[ElicitRequestURLParams]
 
 
-if TYPE_CHECKING or is_needed("URLElicitationRequiredErrorError", "URLElicitationRequiredErrorErrorData"):
+if TYPE_CHECKING or is_needed("URLElicitationRequiredErrorError"):
 
     class URLElicitationRequiredErrorError(Model):
         code: Literal[-32042] = constant(-32042)
@@ -1518,7 +1467,7 @@ if TYPE_CHECKING or is_needed("URLElicitationRequiredErrorError", "URLElicitatio
         data: URLElicitationRequiredErrorErrorData
 
 
-if TYPE_CHECKING or is_needed("URLElicitationRequiredError", "RequestId", "URLElicitationRequiredErrorError"):
+if TYPE_CHECKING or is_needed("URLElicitationRequiredError"):
 
     class URLElicitationRequiredError(Model):
         jsonrpc: Literal["2.0"] = constant("2.0")
@@ -1526,14 +1475,14 @@ if TYPE_CHECKING or is_needed("URLElicitationRequiredError", "RequestId", "URLEl
         error: URLElicitationRequiredErrorError
 
 
-if TYPE_CHECKING or is_needed("UnsubscribeRequestParams", "RequestParamsMeta"):
+if TYPE_CHECKING or is_needed("UnsubscribeRequestParams"):
 
     class UnsubscribeRequestParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
         uri: str
 
 
-if TYPE_CHECKING or is_needed("UnsubscribeRequest", "RequestId", "UnsubscribeRequestParams"):
+if TYPE_CHECKING or is_needed("UnsubscribeRequest"):
 
     class UnsubscribeRequest(Model):
         method: Literal["resources/unsubscribe"] = constant("resources/unsubscribe")
@@ -1592,7 +1541,7 @@ if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchemaItems"):
         enum: list[str]
 
 
-if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchema", "UntitledMultiSelectEnumSchemaItems"):
+if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchema"):
 
     class UntitledMultiSelectEnumSchema(Model):
         type: Literal["array"] = constant("array")
@@ -1664,7 +1613,7 @@ if TYPE_CHECKING or is_needed(
         PrimitiveSchemaDefinition = union("PrimitiveSchemaDefinition", __name__, PrimitiveSchemaDefinition, untagged)
 
 
-if TYPE_CHECKING or is_needed("ElicitRequestFormParamsRequestedSchema", "PrimitiveSchemaDefinition"):
+if TYPE_CHECKING or is_needed("ElicitRequestFormParamsRequestedSchema"):
 
     class ElicitRequestFormParamsRequestedSchema(Model):
         """JSON Schema of the form: a flat object of simple fields."""
@@ -1679,9 +1628,7 @@ if TYPE_CHECKING or is_needed("ElicitRequestFormParamsRequestedSchema", "Primiti
         """Names of the fields that must be filled in."""
 
 
-if TYPE_CHECKING or is_needed(
-    "ElicitRequestFormParams", "ElicitRequestFormParamsRequestedSchema", "RequestParamsMeta", "TaskMetadata"
-):
+if TYPE_CHECKING or is_needed("ElicitRequestFormParams"):
 
     class ElicitRequestFormParams(Model):
         meta: Annotated[RequestParamsMeta | MISSING, Field(alias="_meta")] = MISSING
@@ -1697,7 +1644,7 @@ if TYPE_CHECKING or is_needed("ElicitRequestParams", "ElicitRequestFormParams", 
         ElicitRequestParams = union("ElicitRequestParams", __name__, ElicitRequestParams, untagged)
 
 
-if TYPE_CHECKING or is_needed("ElicitRequest", "ElicitRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ElicitRequest"):
 
     class ElicitRequest(Model):
         method: Literal["elicitation/create"] = constant("elicitation/create")

@@ -108,13 +108,13 @@ if TYPE_CHECKING or is_needed("Icon"):
         theme: Literal["dark", "light"] | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("Icons", "Icon"):
+if TYPE_CHECKING or is_needed("Icons"):
 
     class Icons(Model):
         icons: list[Icon] | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("Implementation", "Icon"):
+if TYPE_CHECKING or is_needed("Implementation"):
 
     class Implementation(Model):
         name: str
@@ -153,23 +153,21 @@ if TYPE_CHECKING or is_needed("JSONObject"):
     JSONObject = TypeAliasType("JSONObject", dict[str, Any])
 
 
-if TYPE_CHECKING or is_needed("ClientCapabilitiesElicitation", "JSONObject"):
+if TYPE_CHECKING or is_needed("ClientCapabilitiesElicitation"):
 
     class ClientCapabilitiesElicitation(Model):
         form: JSONObject | MISSING = MISSING
         url: JSONObject | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ClientCapabilitiesSampling", "JSONObject"):
+if TYPE_CHECKING or is_needed("ClientCapabilitiesSampling"):
 
     class ClientCapabilitiesSampling(Model):
         context: JSONObject | MISSING = MISSING
         tools: JSONObject | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed(
-    "ClientCapabilities", "ClientCapabilitiesElicitation", "ClientCapabilitiesSampling", "JSONObject"
-):
+if TYPE_CHECKING or is_needed("ClientCapabilities"):
 
     class ClientCapabilities(Model):
         experimental: dict[str, JSONObject] | MISSING = MISSING
@@ -216,7 +214,7 @@ if TYPE_CHECKING or is_needed("MetaObject"):
     MetaObject = TypeAliasType("MetaObject", dict[str, Any])
 
 
-if TYPE_CHECKING or is_needed("BlobResourceContents", "MetaObject"):
+if TYPE_CHECKING or is_needed("BlobResourceContents"):
 
     class BlobResourceContents(Model):
         uri: str
@@ -225,13 +223,13 @@ if TYPE_CHECKING or is_needed("BlobResourceContents", "MetaObject"):
         blob: str
 
 
-if TYPE_CHECKING or is_needed("ListRootsRequestParams", "MetaObject"):
+if TYPE_CHECKING or is_needed("ListRootsRequestParams"):
 
     class ListRootsRequestParams(Model):
         meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListRootsRequest", "ListRootsRequestParams"):
+if TYPE_CHECKING or is_needed("ListRootsRequest"):
 
     class ListRootsRequest(Model):
         method: Literal["roots/list"] = constant("roots/list")
@@ -246,15 +244,13 @@ if TYPE_CHECKING or is_needed("MethodNotFoundError"):
         code: Literal[-32601] = constant(-32601)
 
 
-if TYPE_CHECKING or is_needed("MissingRequiredClientCapabilityErrorErrorData", "ClientCapabilities"):
+if TYPE_CHECKING or is_needed("MissingRequiredClientCapabilityErrorErrorData"):
 
     class MissingRequiredClientCapabilityErrorErrorData(Model):
         required_capabilities: ClientCapabilities
 
 
-if TYPE_CHECKING or is_needed(
-    "MissingRequiredClientCapabilityErrorError", "MissingRequiredClientCapabilityErrorErrorData"
-):
+if TYPE_CHECKING or is_needed("MissingRequiredClientCapabilityErrorError"):
 
     class MissingRequiredClientCapabilityErrorError(Model):
         code: Literal[-32021] = constant(-32021)
@@ -268,7 +264,7 @@ if TYPE_CHECKING or is_needed("ModelHint"):
         name: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ModelPreferences", "ModelHint"):
+if TYPE_CHECKING or is_needed("ModelPreferences"):
 
     class ModelPreferences(Model):
         hints: list[ModelHint] | MISSING = MISSING
@@ -318,7 +314,7 @@ if TYPE_CHECKING or is_needed("PromptArgument"):
         required: bool | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("Prompt", "Icon", "MetaObject", "PromptArgument"):
+if TYPE_CHECKING or is_needed("Prompt"):
 
     class Prompt(Model):
         name: str
@@ -348,7 +344,7 @@ if TYPE_CHECKING or is_needed("RequestId"):
     RequestId = TypeAliasType("RequestId", str | int)
 
 
-if TYPE_CHECKING or is_needed("HeaderMismatchError", "HeaderMismatchErrorError", "RequestId"):
+if TYPE_CHECKING or is_needed("HeaderMismatchError"):
 
     class HeaderMismatchError(Model):
         jsonrpc: Literal["2.0"] = constant("2.0")
@@ -356,7 +352,7 @@ if TYPE_CHECKING or is_needed("HeaderMismatchError", "HeaderMismatchErrorError",
         error: HeaderMismatchErrorError
 
 
-if TYPE_CHECKING or is_needed("JSONRPCErrorResponse", "Error", "RequestId"):
+if TYPE_CHECKING or is_needed("JSONRPCErrorResponse"):
 
     class JSONRPCErrorResponse(Model):
         jsonrpc: Literal["2.0"] = constant("2.0")
@@ -364,7 +360,7 @@ if TYPE_CHECKING or is_needed("JSONRPCErrorResponse", "Error", "RequestId"):
         error: Error
 
 
-if TYPE_CHECKING or is_needed("JSONRPCRequest", "RequestId"):
+if TYPE_CHECKING or is_needed("JSONRPCRequest"):
 
     class JSONRPCRequest(Model):
         method: str
@@ -373,9 +369,7 @@ if TYPE_CHECKING or is_needed("JSONRPCRequest", "RequestId"):
         id: RequestId
 
 
-if TYPE_CHECKING or is_needed(
-    "MissingRequiredClientCapabilityError", "MissingRequiredClientCapabilityErrorError", "RequestId"
-):
+if TYPE_CHECKING or is_needed("MissingRequiredClientCapabilityError"):
 
     class MissingRequiredClientCapabilityError(Model):
         jsonrpc: Literal["2.0"] = constant("2.0")
@@ -383,7 +377,7 @@ if TYPE_CHECKING or is_needed(
         error: MissingRequiredClientCapabilityErrorError
 
 
-if TYPE_CHECKING or is_needed("NotificationMetaObject", "RequestId"):
+if TYPE_CHECKING or is_needed("NotificationMetaObject"):
 
     class NotificationMetaObject(Model):
         """Metadata of a notification. https://modelcontextprotocol.io/specification/2026-07-28/schema#notificationmetaobject"""
@@ -392,7 +386,7 @@ if TYPE_CHECKING or is_needed("NotificationMetaObject", "RequestId"):
         """Identifier of the `subscriptions/listen` request to whose stream the message belongs."""
 
 
-if TYPE_CHECKING or is_needed("CancelledNotificationParams", "NotificationMetaObject", "RequestId"):
+if TYPE_CHECKING or is_needed("CancelledNotificationParams"):
 
     class CancelledNotificationParams(Model):
         meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
@@ -400,7 +394,7 @@ if TYPE_CHECKING or is_needed("CancelledNotificationParams", "NotificationMetaOb
         reason: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("CancelledNotification", "CancelledNotificationParams"):
+if TYPE_CHECKING or is_needed("CancelledNotification"):
 
     class CancelledNotification(Model):
         method: Literal["notifications/cancelled"] = constant("notifications/cancelled")
@@ -412,7 +406,7 @@ if TYPE_CHECKING or is_needed("ClientNotification", "CancelledNotification"):
     ClientNotification = TypeAliasType("ClientNotification", CancelledNotification)
 
 
-if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams", "LoggingLevel", "NotificationMetaObject"):
+if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams"):
 
     class LoggingMessageNotificationParams(Model):
         meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
@@ -421,7 +415,7 @@ if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams", "LoggingLevel"
         data: Any
 
 
-if TYPE_CHECKING or is_needed("LoggingMessageNotification", "LoggingMessageNotificationParams"):
+if TYPE_CHECKING or is_needed("LoggingMessageNotification"):
 
     class LoggingMessageNotification(Model):
         method: Literal["notifications/message"] = constant("notifications/message")
@@ -429,13 +423,13 @@ if TYPE_CHECKING or is_needed("LoggingMessageNotification", "LoggingMessageNotif
         params: LoggingMessageNotificationParams
 
 
-if TYPE_CHECKING or is_needed("NotificationParams", "NotificationMetaObject"):
+if TYPE_CHECKING or is_needed("NotificationParams"):
 
     class NotificationParams(Model):
         meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ProgressNotificationParams", "NotificationMetaObject", "ProgressToken"):
+if TYPE_CHECKING or is_needed("ProgressNotificationParams"):
 
     class ProgressNotificationParams(Model):
         meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
@@ -445,7 +439,7 @@ if TYPE_CHECKING or is_needed("ProgressNotificationParams", "NotificationMetaObj
         message: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ProgressNotification", "ProgressNotificationParams"):
+if TYPE_CHECKING or is_needed("ProgressNotification"):
 
     class ProgressNotification(Model):
         method: Literal["notifications/progress"] = constant("notifications/progress")
@@ -453,7 +447,7 @@ if TYPE_CHECKING or is_needed("ProgressNotification", "ProgressNotificationParam
         params: ProgressNotificationParams
 
 
-if TYPE_CHECKING or is_needed("PromptListChangedNotification", "NotificationParams"):
+if TYPE_CHECKING or is_needed("PromptListChangedNotification"):
 
     class PromptListChangedNotification(Model):
         method: Literal["notifications/prompts/list_changed"] = constant("notifications/prompts/list_changed")
@@ -461,9 +455,7 @@ if TYPE_CHECKING or is_needed("PromptListChangedNotification", "NotificationPara
         params: NotificationParams | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed(
-    "RequestMetaObject", "ClientCapabilities", "Implementation", "LoggingLevel", "ProgressToken"
-):
+if TYPE_CHECKING or is_needed("RequestMetaObject"):
 
     class RequestMetaObject(Model):
         """Metadata of a request: protocol version, client details and the updates it wants. https://modelcontextprotocol.io/specification/2026-07-28/schema#requestmetaobject"""
@@ -480,14 +472,14 @@ if TYPE_CHECKING or is_needed(
         """Lowest severity of log messages to send during the request; none are sent when absent."""
 
 
-if TYPE_CHECKING or is_needed("PaginatedRequestParams", "RequestMetaObject"):
+if TYPE_CHECKING or is_needed("PaginatedRequestParams"):
 
     class PaginatedRequestParams(Model):
         meta: Annotated[RequestMetaObject, Field(alias="_meta")]
         cursor: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListPromptsRequest", "PaginatedRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListPromptsRequest"):
 
     class ListPromptsRequest(Model):
         method: Literal["prompts/list"] = constant("prompts/list")
@@ -496,7 +488,7 @@ if TYPE_CHECKING or is_needed("ListPromptsRequest", "PaginatedRequestParams", "R
         params: PaginatedRequestParams
 
 
-if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest", "PaginatedRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest"):
 
     class ListResourceTemplatesRequest(Model):
         method: Literal["resources/templates/list"] = constant("resources/templates/list")
@@ -505,7 +497,7 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest", "PaginatedRequestP
         params: PaginatedRequestParams
 
 
-if TYPE_CHECKING or is_needed("ListResourcesRequest", "PaginatedRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListResourcesRequest"):
 
     class ListResourcesRequest(Model):
         method: Literal["resources/list"] = constant("resources/list")
@@ -514,7 +506,7 @@ if TYPE_CHECKING or is_needed("ListResourcesRequest", "PaginatedRequestParams", 
         params: PaginatedRequestParams
 
 
-if TYPE_CHECKING or is_needed("ListToolsRequest", "PaginatedRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ListToolsRequest"):
 
     class ListToolsRequest(Model):
         method: Literal["tools/list"] = constant("tools/list")
@@ -523,7 +515,7 @@ if TYPE_CHECKING or is_needed("ListToolsRequest", "PaginatedRequestParams", "Req
         params: PaginatedRequestParams
 
 
-if TYPE_CHECKING or is_needed("PaginatedRequest", "PaginatedRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("PaginatedRequest"):
 
     class PaginatedRequest(Model):
         method: str
@@ -532,13 +524,13 @@ if TYPE_CHECKING or is_needed("PaginatedRequest", "PaginatedRequestParams", "Req
         params: PaginatedRequestParams
 
 
-if TYPE_CHECKING or is_needed("RequestParams", "RequestMetaObject"):
+if TYPE_CHECKING or is_needed("RequestParams"):
 
     class RequestParams(Model):
         meta: Annotated[RequestMetaObject, Field(alias="_meta")]
 
 
-if TYPE_CHECKING or is_needed("DiscoverRequest", "RequestId", "RequestParams"):
+if TYPE_CHECKING or is_needed("DiscoverRequest"):
 
     class DiscoverRequest(Model):
         method: Literal["server/discover"] = constant("server/discover")
@@ -547,7 +539,7 @@ if TYPE_CHECKING or is_needed("DiscoverRequest", "RequestId", "RequestParams"):
         params: RequestParams
 
 
-if TYPE_CHECKING or is_needed("ResourceContents", "MetaObject"):
+if TYPE_CHECKING or is_needed("ResourceContents"):
 
     class ResourceContents(Model):
         uri: str
@@ -555,7 +547,7 @@ if TYPE_CHECKING or is_needed("ResourceContents", "MetaObject"):
         meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ResourceListChangedNotification", "NotificationParams"):
+if TYPE_CHECKING or is_needed("ResourceListChangedNotification"):
 
     class ResourceListChangedNotification(Model):
         method: Literal["notifications/resources/list_changed"] = constant("notifications/resources/list_changed")
@@ -563,7 +555,7 @@ if TYPE_CHECKING or is_needed("ResourceListChangedNotification", "NotificationPa
         params: NotificationParams | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ResourceRequestParams", "RequestMetaObject"):
+if TYPE_CHECKING or is_needed("ResourceRequestParams"):
 
     class ResourceRequestParams(Model):
         meta: Annotated[RequestMetaObject, Field(alias="_meta")]
@@ -577,14 +569,7 @@ if TYPE_CHECKING or is_needed("ResourceTemplateReference"):
         uri: str
 
 
-if TYPE_CHECKING or is_needed(
-    "CompleteRequestParams",
-    "CompleteRequestParamsArgument",
-    "CompleteRequestParamsContext",
-    "PromptReference",
-    "RequestMetaObject",
-    "ResourceTemplateReference",
-):
+if TYPE_CHECKING or is_needed("CompleteRequestParams"):
 
     class CompleteRequestParams(Model):
         meta: Annotated[RequestMetaObject, Field(alias="_meta")]
@@ -593,7 +578,7 @@ if TYPE_CHECKING or is_needed(
         context: CompleteRequestParamsContext | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("CompleteRequest", "CompleteRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CompleteRequest"):
 
     class CompleteRequest(Model):
         method: Literal["completion/complete"] = constant("completion/complete")
@@ -602,14 +587,14 @@ if TYPE_CHECKING or is_needed("CompleteRequest", "CompleteRequestParams", "Reque
         params: CompleteRequestParams
 
 
-if TYPE_CHECKING or is_needed("ResourceUpdatedNotificationParams", "NotificationMetaObject"):
+if TYPE_CHECKING or is_needed("ResourceUpdatedNotificationParams"):
 
     class ResourceUpdatedNotificationParams(Model):
         meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
         uri: str
 
 
-if TYPE_CHECKING or is_needed("ResourceUpdatedNotification", "ResourceUpdatedNotificationParams"):
+if TYPE_CHECKING or is_needed("ResourceUpdatedNotification"):
 
     class ResourceUpdatedNotification(Model):
         method: Literal["notifications/resources/updated"] = constant("notifications/resources/updated")
@@ -617,7 +602,7 @@ if TYPE_CHECKING or is_needed("ResourceUpdatedNotification", "ResourceUpdatedNot
         params: ResourceUpdatedNotificationParams
 
 
-if TYPE_CHECKING or is_needed("ResultMetaObject", "Implementation"):
+if TYPE_CHECKING or is_needed("ResultMetaObject"):
 
     class ResultMetaObject(Model):
         """Metadata of a result. https://modelcontextprotocol.io/specification/2026-07-28/schema#resultmetaobject"""
@@ -626,7 +611,7 @@ if TYPE_CHECKING or is_needed("ResultMetaObject", "Implementation"):
         """Name and version of the server, as it states them; for display and diagnosis."""
 
 
-if TYPE_CHECKING or is_needed("CacheableResult", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("CacheableResult"):
 
     class CacheableResult(Model):
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
@@ -635,7 +620,7 @@ if TYPE_CHECKING or is_needed("CacheableResult", "ResultMetaObject"):
         cache_scope: Literal["private", "public"] = constant("private")
 
 
-if TYPE_CHECKING or is_needed("CompleteResult", "CompleteResultCompletion", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("CompleteResult"):
 
     class CompleteResult(Model):
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
@@ -643,7 +628,7 @@ if TYPE_CHECKING or is_needed("CompleteResult", "CompleteResultCompletion", "Res
         completion: CompleteResultCompletion
 
 
-if TYPE_CHECKING or is_needed("CompleteResultResponse", "CompleteResult", "RequestId"):
+if TYPE_CHECKING or is_needed("CompleteResultResponse"):
 
     class CompleteResultResponse(Model):
         jsonrpc: Literal["2.0"] = constant("2.0")
@@ -651,7 +636,7 @@ if TYPE_CHECKING or is_needed("CompleteResultResponse", "CompleteResult", "Reque
         result: CompleteResult
 
 
-if TYPE_CHECKING or is_needed("ListPromptsResult", "Prompt", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("ListPromptsResult"):
 
     class ListPromptsResult(Model):
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
@@ -662,7 +647,7 @@ if TYPE_CHECKING or is_needed("ListPromptsResult", "Prompt", "ResultMetaObject")
         prompts: list[Prompt]
 
 
-if TYPE_CHECKING or is_needed("ListPromptsResultResponse", "ListPromptsResult", "RequestId"):
+if TYPE_CHECKING or is_needed("ListPromptsResultResponse"):
 
     class ListPromptsResultResponse(Model):
         jsonrpc: Literal["2.0"] = constant("2.0")
@@ -670,7 +655,7 @@ if TYPE_CHECKING or is_needed("ListPromptsResultResponse", "ListPromptsResult", 
         result: ListPromptsResult
 
 
-if TYPE_CHECKING or is_needed("PaginatedResult", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("PaginatedResult"):
 
     class PaginatedResult(Model):
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
@@ -678,7 +663,7 @@ if TYPE_CHECKING or is_needed("PaginatedResult", "ResultMetaObject"):
         next_cursor: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("Result", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("Result"):
 
     class Result(Model):
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
@@ -693,7 +678,7 @@ if TYPE_CHECKING or is_needed("EmptyResult", "Result"):
     EmptyResult = TypeAliasType("EmptyResult", Result)
 
 
-if TYPE_CHECKING or is_needed("JSONRPCResultResponse", "RequestId", "Result"):
+if TYPE_CHECKING or is_needed("JSONRPCResultResponse"):
 
     class JSONRPCResultResponse(Model):
         jsonrpc: Literal["2.0"] = constant("2.0")
@@ -723,7 +708,7 @@ if TYPE_CHECKING or is_needed("Role"):
     Role = TypeAliasType("Role", Literal["assistant", "user"])
 
 
-if TYPE_CHECKING or is_needed("Annotations", "Role"):
+if TYPE_CHECKING or is_needed("Annotations"):
 
     class Annotations(Model):
         audience: list[Role] | MISSING = MISSING
@@ -731,7 +716,7 @@ if TYPE_CHECKING or is_needed("Annotations", "Role"):
         last_modified: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("AudioContent", "Annotations", "MetaObject"):
+if TYPE_CHECKING or is_needed("AudioContent"):
 
     class AudioContent(Model):
         type: Literal["audio"] = constant("audio")
@@ -741,7 +726,7 @@ if TYPE_CHECKING or is_needed("AudioContent", "Annotations", "MetaObject"):
         meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ImageContent", "Annotations", "MetaObject"):
+if TYPE_CHECKING or is_needed("ImageContent"):
 
     class ImageContent(Model):
         type: Literal["image"] = constant("image")
@@ -751,7 +736,7 @@ if TYPE_CHECKING or is_needed("ImageContent", "Annotations", "MetaObject"):
         meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("Resource", "Annotations", "Icon", "MetaObject"):
+if TYPE_CHECKING or is_needed("Resource"):
 
     class Resource(Model):
         name: str
@@ -765,7 +750,7 @@ if TYPE_CHECKING or is_needed("Resource", "Annotations", "Icon", "MetaObject"):
         meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListResourcesResult", "Resource", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("ListResourcesResult"):
 
     class ListResourcesResult(Model):
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
@@ -776,7 +761,7 @@ if TYPE_CHECKING or is_needed("ListResourcesResult", "Resource", "ResultMetaObje
         resources: list[Resource]
 
 
-if TYPE_CHECKING or is_needed("ListResourcesResultResponse", "ListResourcesResult", "RequestId"):
+if TYPE_CHECKING or is_needed("ListResourcesResultResponse"):
 
     class ListResourcesResultResponse(Model):
         jsonrpc: Literal["2.0"] = constant("2.0")
@@ -784,7 +769,7 @@ if TYPE_CHECKING or is_needed("ListResourcesResultResponse", "ListResourcesResul
         result: ListResourcesResult
 
 
-if TYPE_CHECKING or is_needed("ResourceLink", "Annotations", "Icon", "MetaObject"):
+if TYPE_CHECKING or is_needed("ResourceLink"):
 
     class ResourceLink(Model):
         type: Literal["resource_link"] = constant("resource_link")
@@ -799,7 +784,7 @@ if TYPE_CHECKING or is_needed("ResourceLink", "Annotations", "Icon", "MetaObject
         meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations", "Icon", "MetaObject"):
+if TYPE_CHECKING or is_needed("ResourceTemplate"):
 
     class ResourceTemplate(Model):
         name: str
@@ -812,7 +797,7 @@ if TYPE_CHECKING or is_needed("ResourceTemplate", "Annotations", "Icon", "MetaOb
         meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListResourceTemplatesResult", "ResourceTemplate", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("ListResourceTemplatesResult"):
 
     class ListResourceTemplatesResult(Model):
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
@@ -823,7 +808,7 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesResult", "ResourceTemplate",
         resource_templates: list[ResourceTemplate]
 
 
-if TYPE_CHECKING or is_needed("ListResourceTemplatesResultResponse", "ListResourceTemplatesResult", "RequestId"):
+if TYPE_CHECKING or is_needed("ListResourceTemplatesResultResponse"):
 
     class ListResourceTemplatesResultResponse(Model):
         jsonrpc: Literal["2.0"] = constant("2.0")
@@ -831,7 +816,7 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesResultResponse", "ListResour
         result: ListResourceTemplatesResult
 
 
-if TYPE_CHECKING or is_needed("Root", "MetaObject"):
+if TYPE_CHECKING or is_needed("Root"):
 
     class Root(Model):
         uri: str
@@ -839,7 +824,7 @@ if TYPE_CHECKING or is_needed("Root", "MetaObject"):
         meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListRootsResult", "Root"):
+if TYPE_CHECKING or is_needed("ListRootsResult"):
 
     class ListRootsResult(Model):
         roots: list[Root]
@@ -864,13 +849,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesTools"):
         list_changed: bool | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed(
-    "ServerCapabilities",
-    "JSONObject",
-    "ServerCapabilitiesPrompts",
-    "ServerCapabilitiesResources",
-    "ServerCapabilitiesTools",
-):
+if TYPE_CHECKING or is_needed("ServerCapabilities"):
 
     class ServerCapabilities(Model):
         experimental: dict[str, JSONObject] | MISSING = MISSING
@@ -882,7 +861,7 @@ if TYPE_CHECKING or is_needed(
         extensions: dict[str, JSONObject] | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("DiscoverResult", "ResultMetaObject", "ServerCapabilities"):
+if TYPE_CHECKING or is_needed("DiscoverResult"):
 
     class DiscoverResult(Model):
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
@@ -894,7 +873,7 @@ if TYPE_CHECKING or is_needed("DiscoverResult", "ResultMetaObject", "ServerCapab
         instructions: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("DiscoverResultResponse", "DiscoverResult", "RequestId"):
+if TYPE_CHECKING or is_needed("DiscoverResultResponse"):
 
     class DiscoverResultResponse(Model):
         jsonrpc: Literal["2.0"] = constant("2.0")
@@ -923,16 +902,14 @@ if TYPE_CHECKING or is_needed("SubscriptionFilter"):
         resource_subscriptions: list[str] | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed(
-    "SubscriptionsAcknowledgedNotificationParams", "NotificationMetaObject", "SubscriptionFilter"
-):
+if TYPE_CHECKING or is_needed("SubscriptionsAcknowledgedNotificationParams"):
 
     class SubscriptionsAcknowledgedNotificationParams(Model):
         meta: Annotated[NotificationMetaObject | MISSING, Field(alias="_meta")] = MISSING
         notifications: SubscriptionFilter
 
 
-if TYPE_CHECKING or is_needed("SubscriptionsAcknowledgedNotification", "SubscriptionsAcknowledgedNotificationParams"):
+if TYPE_CHECKING or is_needed("SubscriptionsAcknowledgedNotification"):
 
     class SubscriptionsAcknowledgedNotification(Model):
         method: Literal["notifications/subscriptions/acknowledged"] = constant(
@@ -942,14 +919,14 @@ if TYPE_CHECKING or is_needed("SubscriptionsAcknowledgedNotification", "Subscrip
         params: SubscriptionsAcknowledgedNotificationParams
 
 
-if TYPE_CHECKING or is_needed("SubscriptionsListenRequestParams", "RequestMetaObject", "SubscriptionFilter"):
+if TYPE_CHECKING or is_needed("SubscriptionsListenRequestParams"):
 
     class SubscriptionsListenRequestParams(Model):
         meta: Annotated[RequestMetaObject, Field(alias="_meta")]
         notifications: SubscriptionFilter
 
 
-if TYPE_CHECKING or is_needed("SubscriptionsListenRequest", "RequestId", "SubscriptionsListenRequestParams"):
+if TYPE_CHECKING or is_needed("SubscriptionsListenRequest"):
 
     class SubscriptionsListenRequest(Model):
         method: Literal["subscriptions/listen"] = constant("subscriptions/listen")
@@ -958,7 +935,7 @@ if TYPE_CHECKING or is_needed("SubscriptionsListenRequest", "RequestId", "Subscr
         params: SubscriptionsListenRequestParams
 
 
-if TYPE_CHECKING or is_needed("SubscriptionsListenResultMetaObject", "Implementation", "RequestId"):
+if TYPE_CHECKING or is_needed("SubscriptionsListenResultMetaObject"):
 
     class SubscriptionsListenResultMetaObject(Model):
         """Metadata of the result that ends a subscription. https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenresultmetaobject"""
@@ -969,14 +946,14 @@ if TYPE_CHECKING or is_needed("SubscriptionsListenResultMetaObject", "Implementa
         """Identifier of the `subscriptions/listen` request whose stream ends here."""
 
 
-if TYPE_CHECKING or is_needed("SubscriptionsListenResult", "SubscriptionsListenResultMetaObject"):
+if TYPE_CHECKING or is_needed("SubscriptionsListenResult"):
 
     class SubscriptionsListenResult(Model):
         result_type: str = constant("complete")
         meta: Annotated[SubscriptionsListenResultMetaObject, Field(alias="_meta")]
 
 
-if TYPE_CHECKING or is_needed("SubscriptionsListenResultResponse", "RequestId", "SubscriptionsListenResult"):
+if TYPE_CHECKING or is_needed("SubscriptionsListenResultResponse"):
 
     class SubscriptionsListenResultResponse(Model):
         jsonrpc: Literal["2.0"] = constant("2.0")
@@ -984,7 +961,7 @@ if TYPE_CHECKING or is_needed("SubscriptionsListenResultResponse", "RequestId", 
         result: SubscriptionsListenResult
 
 
-if TYPE_CHECKING or is_needed("TextContent", "Annotations", "MetaObject"):
+if TYPE_CHECKING or is_needed("TextContent"):
 
     class TextContent(Model):
         type: Literal["text"] = constant("text")
@@ -993,7 +970,7 @@ if TYPE_CHECKING or is_needed("TextContent", "Annotations", "MetaObject"):
         meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("TextResourceContents", "MetaObject"):
+if TYPE_CHECKING or is_needed("TextResourceContents"):
 
     class TextResourceContents(Model):
         uri: str
@@ -1008,7 +985,7 @@ if TYPE_CHECKING or is_needed("EmbeddedResourceResource", "BlobResourceContents"
         EmbeddedResourceResource = union("EmbeddedResourceResource", __name__, EmbeddedResourceResource, untagged)
 
 
-if TYPE_CHECKING or is_needed("EmbeddedResource", "Annotations", "EmbeddedResourceResource", "MetaObject"):
+if TYPE_CHECKING or is_needed("EmbeddedResource"):
 
     class EmbeddedResource(Model):
         type: Literal["resource"] = constant("resource")
@@ -1025,7 +1002,7 @@ if TYPE_CHECKING or is_needed(
         ContentBlock = union("ContentBlock", __name__, ContentBlock, Field(discriminator="type"))
 
 
-if TYPE_CHECKING or is_needed("CallToolResult", "ContentBlock", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("CallToolResult"):
 
     class CallToolResult(Model):
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
@@ -1035,14 +1012,14 @@ if TYPE_CHECKING or is_needed("CallToolResult", "ContentBlock", "ResultMetaObjec
         is_error: bool | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("PromptMessage", "ContentBlock", "Role"):
+if TYPE_CHECKING or is_needed("PromptMessage"):
 
     class PromptMessage(Model):
         role: Role
         content: ContentBlock
 
 
-if TYPE_CHECKING or is_needed("GetPromptResult", "PromptMessage", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("GetPromptResult"):
 
     class GetPromptResult(Model):
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
@@ -1051,7 +1028,7 @@ if TYPE_CHECKING or is_needed("GetPromptResult", "PromptMessage", "ResultMetaObj
         messages: list[PromptMessage]
 
 
-if TYPE_CHECKING or is_needed("ReadResourceResult", "EmbeddedResourceResource", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("ReadResourceResult"):
 
     class ReadResourceResult(Model):
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
@@ -1068,13 +1045,13 @@ if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItemsAnyOfItem"):
         title: str
 
 
-if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItems", "TitledMultiSelectEnumSchemaItemsAnyOfItem"):
+if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItems"):
 
     class TitledMultiSelectEnumSchemaItems(Model):
         any_of: list[TitledMultiSelectEnumSchemaItemsAnyOfItem]
 
 
-if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchema", "TitledMultiSelectEnumSchemaItems"):
+if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchema"):
 
     class TitledMultiSelectEnumSchema(Model):
         type: Literal["array"] = constant("array")
@@ -1093,7 +1070,7 @@ if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchemaOneOfItem"):
         title: str
 
 
-if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchema", "TitledSingleSelectEnumSchemaOneOfItem"):
+if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchema"):
 
     class TitledSingleSelectEnumSchema(Model):
         type: Literal["string"] = constant("string")
@@ -1130,7 +1107,7 @@ if TYPE_CHECKING or is_needed("ToolInputSchema"):
         """JSON Schema type of the arguments, always `object`."""
 
 
-if TYPE_CHECKING or is_needed("ToolListChangedNotification", "NotificationParams"):
+if TYPE_CHECKING or is_needed("ToolListChangedNotification"):
 
     class ToolListChangedNotification(Model):
         method: Literal["notifications/tools/list_changed"] = constant("notifications/tools/list_changed")
@@ -1172,7 +1149,7 @@ if TYPE_CHECKING or is_needed("ToolOutputSchema"):
         """URI of the JSON Schema dialect in use."""
 
 
-if TYPE_CHECKING or is_needed("Tool", "Icon", "MetaObject", "ToolAnnotations", "ToolInputSchema", "ToolOutputSchema"):
+if TYPE_CHECKING or is_needed("Tool"):
 
     class Tool(Model):
         name: str
@@ -1185,7 +1162,7 @@ if TYPE_CHECKING or is_needed("Tool", "Icon", "MetaObject", "ToolAnnotations", "
         meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ListToolsResult", "ResultMetaObject", "Tool"):
+if TYPE_CHECKING or is_needed("ListToolsResult"):
 
     class ListToolsResult(Model):
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
@@ -1196,7 +1173,7 @@ if TYPE_CHECKING or is_needed("ListToolsResult", "ResultMetaObject", "Tool"):
         tools: list[Tool]
 
 
-if TYPE_CHECKING or is_needed("ListToolsResultResponse", "ListToolsResult", "RequestId"):
+if TYPE_CHECKING or is_needed("ListToolsResultResponse"):
 
     class ListToolsResultResponse(Model):
         jsonrpc: Literal["2.0"] = constant("2.0")
@@ -1204,7 +1181,7 @@ if TYPE_CHECKING or is_needed("ListToolsResultResponse", "ListToolsResult", "Req
         result: ListToolsResult
 
 
-if TYPE_CHECKING or is_needed("ToolResultContent", "ContentBlock", "MetaObject"):
+if TYPE_CHECKING or is_needed("ToolResultContent"):
 
     class ToolResultContent(Model):
         type: Literal["tool_result"] = constant("tool_result")
@@ -1215,7 +1192,7 @@ if TYPE_CHECKING or is_needed("ToolResultContent", "ContentBlock", "MetaObject")
         meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed("ToolUseContent", "MetaObject"):
+if TYPE_CHECKING or is_needed("ToolUseContent"):
 
     class ToolUseContent(Model):
         type: Literal["tool_use"] = constant("tool_use")
@@ -1237,17 +1214,7 @@ if TYPE_CHECKING or is_needed(
         )
 
 
-if TYPE_CHECKING or is_needed(
-    "CreateMessageResult",
-    "AudioContent",
-    "ImageContent",
-    "MetaObject",
-    "Role",
-    "SamplingMessageContentBlock",
-    "TextContent",
-    "ToolResultContent",
-    "ToolUseContent",
-):
+if TYPE_CHECKING or is_needed("CreateMessageResult"):
 
     class CreateMessageResult(Model):
         role: Role
@@ -1274,7 +1241,7 @@ if TYPE_CHECKING or is_needed("InputResponses", "InputResponse"):
     InputResponses = TypeAliasType("InputResponses", dict[str, InputResponse])
 
 
-if TYPE_CHECKING or is_needed("CallToolRequestParams", "InputResponses", "RequestMetaObject"):
+if TYPE_CHECKING or is_needed("CallToolRequestParams"):
 
     class CallToolRequestParams(Model):
         meta: Annotated[RequestMetaObject, Field(alias="_meta")]
@@ -1284,7 +1251,7 @@ if TYPE_CHECKING or is_needed("CallToolRequestParams", "InputResponses", "Reques
         arguments: dict[str, Any] | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("CallToolRequest", "CallToolRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CallToolRequest"):
 
     class CallToolRequest(Model):
         method: Literal["tools/call"] = constant("tools/call")
@@ -1293,7 +1260,7 @@ if TYPE_CHECKING or is_needed("CallToolRequest", "CallToolRequestParams", "Reque
         params: CallToolRequestParams
 
 
-if TYPE_CHECKING or is_needed("GetPromptRequestParams", "InputResponses", "RequestMetaObject"):
+if TYPE_CHECKING or is_needed("GetPromptRequestParams"):
 
     class GetPromptRequestParams(Model):
         meta: Annotated[RequestMetaObject, Field(alias="_meta")]
@@ -1303,7 +1270,7 @@ if TYPE_CHECKING or is_needed("GetPromptRequestParams", "InputResponses", "Reque
         arguments: dict[str, str] | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("GetPromptRequest", "GetPromptRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("GetPromptRequest"):
 
     class GetPromptRequest(Model):
         method: Literal["prompts/get"] = constant("prompts/get")
@@ -1312,7 +1279,7 @@ if TYPE_CHECKING or is_needed("GetPromptRequest", "GetPromptRequestParams", "Req
         params: GetPromptRequestParams
 
 
-if TYPE_CHECKING or is_needed("InputResponseRequestParams", "InputResponses", "RequestMetaObject"):
+if TYPE_CHECKING or is_needed("InputResponseRequestParams"):
 
     class InputResponseRequestParams(Model):
         meta: Annotated[RequestMetaObject, Field(alias="_meta")]
@@ -1320,7 +1287,7 @@ if TYPE_CHECKING or is_needed("InputResponseRequestParams", "InputResponses", "R
         request_state: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ReadResourceRequestParams", "InputResponses", "RequestMetaObject"):
+if TYPE_CHECKING or is_needed("ReadResourceRequestParams"):
 
     class ReadResourceRequestParams(Model):
         meta: Annotated[RequestMetaObject, Field(alias="_meta")]
@@ -1329,7 +1296,7 @@ if TYPE_CHECKING or is_needed("ReadResourceRequestParams", "InputResponses", "Re
         request_state: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("ReadResourceRequest", "ReadResourceRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("ReadResourceRequest"):
 
     class ReadResourceRequest(Model):
         method: Literal["resources/read"] = constant("resources/read")
@@ -1367,17 +1334,7 @@ if TYPE_CHECKING or is_needed(
         ClientRequest = union("ClientRequest", __name__, ClientRequest, Field(discriminator="method"))
 
 
-if TYPE_CHECKING or is_needed(
-    "SamplingMessage",
-    "AudioContent",
-    "ImageContent",
-    "MetaObject",
-    "Role",
-    "SamplingMessageContentBlock",
-    "TextContent",
-    "ToolResultContent",
-    "ToolUseContent",
-):
+if TYPE_CHECKING or is_needed("SamplingMessage"):
 
     class SamplingMessage(Model):
         role: Role
@@ -1392,9 +1349,7 @@ if TYPE_CHECKING or is_needed(
         meta: Annotated[MetaObject | MISSING, Field(alias="_meta")] = MISSING
 
 
-if TYPE_CHECKING or is_needed(
-    "CreateMessageRequestParams", "JSONObject", "ModelPreferences", "SamplingMessage", "Tool", "ToolChoice"
-):
+if TYPE_CHECKING or is_needed("CreateMessageRequestParams"):
 
     class CreateMessageRequestParams(Model):
         messages: list[SamplingMessage]
@@ -1409,7 +1364,7 @@ if TYPE_CHECKING or is_needed(
         tool_choice: ToolChoice | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("CreateMessageRequest", "CreateMessageRequestParams"):
+if TYPE_CHECKING or is_needed("CreateMessageRequest"):
 
     class CreateMessageRequest(Model):
         method: Literal["sampling/createMessage"] = constant("sampling/createMessage")
@@ -1423,7 +1378,7 @@ if TYPE_CHECKING or is_needed("UnsupportedProtocolVersionErrorErrorData"):
         requested: str
 
 
-if TYPE_CHECKING or is_needed("UnsupportedProtocolVersionErrorError", "UnsupportedProtocolVersionErrorErrorData"):
+if TYPE_CHECKING or is_needed("UnsupportedProtocolVersionErrorError"):
 
     class UnsupportedProtocolVersionErrorError(Model):
         code: Literal[-32022] = constant(-32022)
@@ -1431,7 +1386,7 @@ if TYPE_CHECKING or is_needed("UnsupportedProtocolVersionErrorError", "Unsupport
         data: UnsupportedProtocolVersionErrorErrorData
 
 
-if TYPE_CHECKING or is_needed("UnsupportedProtocolVersionError", "RequestId", "UnsupportedProtocolVersionErrorError"):
+if TYPE_CHECKING or is_needed("UnsupportedProtocolVersionError"):
 
     class UnsupportedProtocolVersionError(Model):
         jsonrpc: Literal["2.0"] = constant("2.0")
@@ -1446,7 +1401,7 @@ if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchemaItems"):
         enum: list[str]
 
 
-if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchema", "UntitledMultiSelectEnumSchemaItems"):
+if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchema"):
 
     class UntitledMultiSelectEnumSchema(Model):
         type: Literal["array"] = constant("array")
@@ -1518,7 +1473,7 @@ if TYPE_CHECKING or is_needed(
         PrimitiveSchemaDefinition = union("PrimitiveSchemaDefinition", __name__, PrimitiveSchemaDefinition, untagged)
 
 
-if TYPE_CHECKING or is_needed("ElicitRequestFormParamsRequestedSchema", "PrimitiveSchemaDefinition"):
+if TYPE_CHECKING or is_needed("ElicitRequestFormParamsRequestedSchema"):
 
     class ElicitRequestFormParamsRequestedSchema(Model):
         """JSON Schema of the form: a flat object of simple fields."""
@@ -1533,7 +1488,7 @@ if TYPE_CHECKING or is_needed("ElicitRequestFormParamsRequestedSchema", "Primiti
         """Names of the fields that must be filled in."""
 
 
-if TYPE_CHECKING or is_needed("ElicitRequestFormParams", "ElicitRequestFormParamsRequestedSchema"):
+if TYPE_CHECKING or is_needed("ElicitRequestFormParams"):
 
     class ElicitRequestFormParams(Model):
         mode: Literal["form"] | MISSING = constant("form", optional=True)
@@ -1547,7 +1502,7 @@ if TYPE_CHECKING or is_needed("ElicitRequestParams", "ElicitRequestFormParams", 
         ElicitRequestParams = union("ElicitRequestParams", __name__, ElicitRequestParams, untagged)
 
 
-if TYPE_CHECKING or is_needed("ElicitRequest", "ElicitRequestParams"):
+if TYPE_CHECKING or is_needed("ElicitRequest"):
 
     class ElicitRequest(Model):
         method: Literal["elicitation/create"] = constant("elicitation/create")
@@ -1564,7 +1519,7 @@ if TYPE_CHECKING or is_needed("InputRequests", "InputRequest"):
     InputRequests = TypeAliasType("InputRequests", dict[str, InputRequest])
 
 
-if TYPE_CHECKING or is_needed("InputRequiredResult", "InputRequests", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("InputRequiredResult"):
 
     class InputRequiredResult(Model):
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
@@ -1581,7 +1536,7 @@ if TYPE_CHECKING or is_needed("CallToolResultResponseResult", "CallToolResult", 
         )
 
 
-if TYPE_CHECKING or is_needed("CallToolResultResponse", "CallToolResultResponseResult", "RequestId"):
+if TYPE_CHECKING or is_needed("CallToolResultResponse"):
 
     class CallToolResultResponse(Model):
         jsonrpc: Literal["2.0"] = constant("2.0")
@@ -1597,7 +1552,7 @@ if TYPE_CHECKING or is_needed("GetPromptResultResponseResult", "GetPromptResult"
         )
 
 
-if TYPE_CHECKING or is_needed("GetPromptResultResponse", "GetPromptResultResponseResult", "RequestId"):
+if TYPE_CHECKING or is_needed("GetPromptResultResponse"):
 
     class GetPromptResultResponse(Model):
         jsonrpc: Literal["2.0"] = constant("2.0")
@@ -1613,7 +1568,7 @@ if TYPE_CHECKING or is_needed("ReadResourceResultResponseResult", "InputRequired
         )
 
 
-if TYPE_CHECKING or is_needed("ReadResourceResultResponse", "ReadResourceResultResponseResult", "RequestId"):
+if TYPE_CHECKING or is_needed("ReadResourceResultResponse"):
 
     class ReadResourceResultResponse(Model):
         jsonrpc: Literal["2.0"] = constant("2.0")

@@ -56,7 +56,7 @@ if TYPE_CHECKING or is_needed("McpUiDisplayMode"):
     McpUiDisplayMode = TypeAliasType("McpUiDisplayMode", Literal["inline", "fullscreen", "pip"])
 
 
-if TYPE_CHECKING or is_needed("McpUiAppCapabilities", "McpUiAppCapabilitiesTools", "McpUiDisplayMode"):
+if TYPE_CHECKING or is_needed("McpUiAppCapabilities"):
 
     class McpUiAppCapabilities(Model):
         experimental: dict[str, dict[str, Any]] | MISSING = MISSING
@@ -64,13 +64,13 @@ if TYPE_CHECKING or is_needed("McpUiAppCapabilities", "McpUiAppCapabilitiesTools
         available_display_modes: list[McpUiDisplayMode] | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("McpUiDownloadFileRequestParams", "EmbeddedResource", "ResourceLink"):
+if TYPE_CHECKING or is_needed("McpUiDownloadFileRequestParams"):
 
     class McpUiDownloadFileRequestParams(Model):
         contents: list[EmbeddedResource | ResourceLink]
 
 
-if TYPE_CHECKING or is_needed("McpUiDownloadFileRequest", "McpUiDownloadFileRequestParams"):
+if TYPE_CHECKING or is_needed("McpUiDownloadFileRequest"):
 
     class McpUiDownloadFileRequest(Model):
         method: Literal["ui/download-file"] = constant("ui/download-file")
@@ -132,7 +132,7 @@ if TYPE_CHECKING or is_needed("McpUiHostContextToolInfoIdVariant2"):
     )
 
 
-if TYPE_CHECKING or is_needed("McpUiHostContextToolInfo", "McpUiHostContextToolInfoIdVariant2", "Tool"):
+if TYPE_CHECKING or is_needed("McpUiHostContextToolInfo"):
 
     class McpUiHostContextToolInfo(Model):
         id: str | McpUiHostContextToolInfoIdVariant2 | MISSING = MISSING
@@ -145,7 +145,7 @@ if TYPE_CHECKING or is_needed("McpUiHostCss"):
         fonts: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("McpUiInitializeRequestParams", "Implementation", "McpUiAppCapabilities"):
+if TYPE_CHECKING or is_needed("McpUiInitializeRequestParams"):
 
     class McpUiInitializeRequestParams(Model):
         app_info: Implementation
@@ -153,7 +153,7 @@ if TYPE_CHECKING or is_needed("McpUiInitializeRequestParams", "Implementation", 
         protocol_version: str
 
 
-if TYPE_CHECKING or is_needed("McpUiInitializeRequest", "McpUiInitializeRequestParams"):
+if TYPE_CHECKING or is_needed("McpUiInitializeRequest"):
 
     class McpUiInitializeRequest(Model):
         method: Literal["ui/initialize"] = constant("ui/initialize")
@@ -167,14 +167,14 @@ if TYPE_CHECKING or is_needed("McpUiInitializedNotification"):
         params: dict[str, Any] | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("McpUiMessageRequestParams", "ContentBlock"):
+if TYPE_CHECKING or is_needed("McpUiMessageRequestParams"):
 
     class McpUiMessageRequestParams(Model):
         role: Literal["user"] = constant("user")
         content: list[ContentBlock]
 
 
-if TYPE_CHECKING or is_needed("McpUiMessageRequest", "McpUiMessageRequestParams"):
+if TYPE_CHECKING or is_needed("McpUiMessageRequest"):
 
     class McpUiMessageRequest(Model):
         method: Literal["ui/message"] = constant("ui/message")
@@ -193,7 +193,7 @@ if TYPE_CHECKING or is_needed("McpUiOpenLinkRequestParams"):
         url: str
 
 
-if TYPE_CHECKING or is_needed("McpUiOpenLinkRequest", "McpUiOpenLinkRequestParams"):
+if TYPE_CHECKING or is_needed("McpUiOpenLinkRequest"):
 
     class McpUiOpenLinkRequest(Model):
         method: Literal["ui/open-link"] = constant("ui/open-link")
@@ -206,20 +206,20 @@ if TYPE_CHECKING or is_needed("McpUiOpenLinkResult"):
         is_error: bool | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("McpUiRequestDisplayModeRequestParams", "McpUiDisplayMode"):
+if TYPE_CHECKING or is_needed("McpUiRequestDisplayModeRequestParams"):
 
     class McpUiRequestDisplayModeRequestParams(Model):
         mode: McpUiDisplayMode
 
 
-if TYPE_CHECKING or is_needed("McpUiRequestDisplayModeRequest", "McpUiRequestDisplayModeRequestParams"):
+if TYPE_CHECKING or is_needed("McpUiRequestDisplayModeRequest"):
 
     class McpUiRequestDisplayModeRequest(Model):
         method: Literal["ui/request-display-mode"] = constant("ui/request-display-mode")
         params: McpUiRequestDisplayModeRequestParams
 
 
-if TYPE_CHECKING or is_needed("McpUiRequestDisplayModeResult", "McpUiDisplayMode"):
+if TYPE_CHECKING or is_needed("McpUiRequestDisplayModeResult"):
 
     class McpUiRequestDisplayModeResult(Model):
         mode: McpUiDisplayMode
@@ -250,14 +250,14 @@ if TYPE_CHECKING or is_needed("McpUiResourcePermissions"):
         clipboard_write: dict[str, Any] | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("McpUiHostCapabilitiesSandbox", "McpUiResourceCsp", "McpUiResourcePermissions"):
+if TYPE_CHECKING or is_needed("McpUiHostCapabilitiesSandbox"):
 
     class McpUiHostCapabilitiesSandbox(Model):
         permissions: McpUiResourcePermissions | MISSING = MISSING
         csp: McpUiResourceCsp | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("McpUiResourceMeta", "McpUiResourceCsp", "McpUiResourcePermissions"):
+if TYPE_CHECKING or is_needed("McpUiResourceMeta"):
 
     class McpUiResourceMeta(Model):
         csp: McpUiResourceCsp | MISSING = MISSING
@@ -284,9 +284,7 @@ if TYPE_CHECKING or is_needed("McpUiSandboxProxyReadyNotification"):
         params: dict[str, Any]
 
 
-if TYPE_CHECKING or is_needed(
-    "McpUiSandboxResourceReadyNotificationParams", "McpUiResourceCsp", "McpUiResourcePermissions"
-):
+if TYPE_CHECKING or is_needed("McpUiSandboxResourceReadyNotificationParams"):
 
     class McpUiSandboxResourceReadyNotificationParams(Model):
         html: str
@@ -295,7 +293,7 @@ if TYPE_CHECKING or is_needed(
         permissions: McpUiResourcePermissions | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("McpUiSandboxResourceReadyNotification", "McpUiSandboxResourceReadyNotificationParams"):
+if TYPE_CHECKING or is_needed("McpUiSandboxResourceReadyNotification"):
 
     class McpUiSandboxResourceReadyNotification(Model):
         method: Literal["ui/notifications/sandbox-resource-ready"] = constant("ui/notifications/sandbox-resource-ready")
@@ -309,7 +307,7 @@ if TYPE_CHECKING or is_needed("McpUiSizeChangedNotificationParams"):
         height: float | int | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("McpUiSizeChangedNotification", "McpUiSizeChangedNotificationParams"):
+if TYPE_CHECKING or is_needed("McpUiSizeChangedNotification"):
 
     class McpUiSizeChangedNotification(Model):
         method: Literal["ui/notifications/size-changed"] = constant("ui/notifications/size-changed")
@@ -487,7 +485,7 @@ if TYPE_CHECKING or is_needed("McpUiStyles"):
     )
 
 
-if TYPE_CHECKING or is_needed("McpUiHostStyles", "McpUiHostCss", "McpUiStyles"):
+if TYPE_CHECKING or is_needed("McpUiHostStyles"):
 
     class McpUiHostStyles(Model):
         variables: McpUiStyles | MISSING = MISSING
@@ -505,14 +503,7 @@ if TYPE_CHECKING or is_needed("McpUiSupportedContentBlockModalities"):
         structured_content: dict[str, Any] | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed(
-    "McpUiHostCapabilities",
-    "McpUiHostCapabilitiesSampling",
-    "McpUiHostCapabilitiesSandbox",
-    "McpUiHostCapabilitiesServerResources",
-    "McpUiHostCapabilitiesServerTools",
-    "McpUiSupportedContentBlockModalities",
-):
+if TYPE_CHECKING or is_needed("McpUiHostCapabilities"):
 
     class McpUiHostCapabilities(Model):
         experimental: dict[str, dict[str, Any]] | MISSING = MISSING
@@ -531,16 +522,7 @@ if TYPE_CHECKING or is_needed("McpUiTheme"):
     McpUiTheme = TypeAliasType("McpUiTheme", Literal["light", "dark"])
 
 
-if TYPE_CHECKING or is_needed(
-    "McpUiHostContext",
-    "McpUiDisplayMode",
-    "McpUiHostContextContainerDimensions",
-    "McpUiHostContextDeviceCapabilities",
-    "McpUiHostContextSafeAreaInsets",
-    "McpUiHostContextToolInfo",
-    "McpUiHostStyles",
-    "McpUiTheme",
-):
+if TYPE_CHECKING or is_needed("McpUiHostContext"):
 
     class McpUiHostContext(Model):
         tool_info: McpUiHostContextToolInfo | MISSING = MISSING
@@ -557,14 +539,14 @@ if TYPE_CHECKING or is_needed(
         safe_area_insets: McpUiHostContextSafeAreaInsets | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("McpUiHostContextChangedNotification", "McpUiHostContext"):
+if TYPE_CHECKING or is_needed("McpUiHostContextChangedNotification"):
 
     class McpUiHostContextChangedNotification(Model):
         method: Literal["ui/notifications/host-context-changed"] = constant("ui/notifications/host-context-changed")
         params: McpUiHostContext
 
 
-if TYPE_CHECKING or is_needed("McpUiInitializeResult", "Implementation", "McpUiHostCapabilities", "McpUiHostContext"):
+if TYPE_CHECKING or is_needed("McpUiInitializeResult"):
 
     class McpUiInitializeResult(Model):
         protocol_version: str
@@ -579,7 +561,7 @@ if TYPE_CHECKING or is_needed("McpUiToolCancelledNotificationParams"):
         reason: str | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("McpUiToolCancelledNotification", "McpUiToolCancelledNotificationParams"):
+if TYPE_CHECKING or is_needed("McpUiToolCancelledNotification"):
 
     class McpUiToolCancelledNotification(Model):
         method: Literal["ui/notifications/tool-cancelled"] = constant("ui/notifications/tool-cancelled")
@@ -592,7 +574,7 @@ if TYPE_CHECKING or is_needed("McpUiToolInputNotificationParams"):
         arguments: dict[str, Any] | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("McpUiToolInputNotification", "McpUiToolInputNotificationParams"):
+if TYPE_CHECKING or is_needed("McpUiToolInputNotification"):
 
     class McpUiToolInputNotification(Model):
         method: Literal["ui/notifications/tool-input"] = constant("ui/notifications/tool-input")
@@ -605,14 +587,14 @@ if TYPE_CHECKING or is_needed("McpUiToolInputPartialNotificationParams"):
         arguments: dict[str, Any] | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("McpUiToolInputPartialNotification", "McpUiToolInputPartialNotificationParams"):
+if TYPE_CHECKING or is_needed("McpUiToolInputPartialNotification"):
 
     class McpUiToolInputPartialNotification(Model):
         method: Literal["ui/notifications/tool-input-partial"] = constant("ui/notifications/tool-input-partial")
         params: McpUiToolInputPartialNotificationParams
 
 
-if TYPE_CHECKING or is_needed("McpUiToolResultNotificationParams", "ContentBlock", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("McpUiToolResultNotificationParams"):
 
     class McpUiToolResultNotificationParams(Model):
         meta: Annotated[ResultMetaObject | MISSING, Field(alias="_meta")] = MISSING
@@ -621,7 +603,7 @@ if TYPE_CHECKING or is_needed("McpUiToolResultNotificationParams", "ContentBlock
         is_error: bool | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("McpUiToolResultNotification", "McpUiToolResultNotificationParams"):
+if TYPE_CHECKING or is_needed("McpUiToolResultNotification"):
 
     class McpUiToolResultNotification(Model):
         method: Literal["ui/notifications/tool-result"] = constant("ui/notifications/tool-result")
@@ -632,21 +614,21 @@ if TYPE_CHECKING or is_needed("McpUiToolVisibility"):
     McpUiToolVisibility = TypeAliasType("McpUiToolVisibility", Literal["model", "app"])
 
 
-if TYPE_CHECKING or is_needed("McpUiToolMeta", "McpUiToolVisibility"):
+if TYPE_CHECKING or is_needed("McpUiToolMeta"):
 
     class McpUiToolMeta(Model):
         resource_uri: str | MISSING = MISSING
         visibility: list[McpUiToolVisibility] | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("McpUiUpdateModelContextRequestParams", "ContentBlock"):
+if TYPE_CHECKING or is_needed("McpUiUpdateModelContextRequestParams"):
 
     class McpUiUpdateModelContextRequestParams(Model):
         content: list[ContentBlock] | MISSING = MISSING
         structured_content: dict[str, Any] | MISSING = MISSING
 
 
-if TYPE_CHECKING or is_needed("McpUiUpdateModelContextRequest", "McpUiUpdateModelContextRequestParams"):
+if TYPE_CHECKING or is_needed("McpUiUpdateModelContextRequest"):
 
     class McpUiUpdateModelContextRequest(Model):
         method: Literal["ui/update-model-context"] = constant("ui/update-model-context")

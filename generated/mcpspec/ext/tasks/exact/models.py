@@ -101,7 +101,7 @@ if TYPE_CHECKING or is_needed("CancelTaskRequestParams"):
         task_id: str
 
 
-if TYPE_CHECKING or is_needed("CancelTaskRequest", "CancelTaskRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("CancelTaskRequest"):
 
     class CancelTaskRequest(Model):
         method: Literal["tasks/cancel"] = constant("tasks/cancel")
@@ -110,7 +110,7 @@ if TYPE_CHECKING or is_needed("CancelTaskRequest", "CancelTaskRequestParams", "R
         params: CancelTaskRequestParams
 
 
-if TYPE_CHECKING or is_needed("CancelTaskResult", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("CancelTaskResult"):
 
     class CancelTaskResult(Model):
         result_type: Literal["complete"] = constant("complete")
@@ -142,7 +142,7 @@ if TYPE_CHECKING or is_needed("CompletedTask"):
         poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
 
 
-if TYPE_CHECKING or is_needed("CreateTaskResult", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("CreateTaskResult"):
 
     class CreateTaskResult(Model):
         result_type: Literal["task"] = constant("task")
@@ -156,7 +156,7 @@ if TYPE_CHECKING or is_needed("CreateTaskResult", "ResultMetaObject"):
         poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
 
 
-if TYPE_CHECKING or is_needed("FailedTask", "Error"):
+if TYPE_CHECKING or is_needed("FailedTask"):
 
     class FailedTask(Model):
         status: Literal["failed"] = constant("failed")
@@ -175,7 +175,7 @@ if TYPE_CHECKING or is_needed("GetTaskRequestParams"):
         task_id: str
 
 
-if TYPE_CHECKING or is_needed("GetTaskRequest", "GetTaskRequestParams", "RequestId"):
+if TYPE_CHECKING or is_needed("GetTaskRequest"):
 
     class GetTaskRequest(Model):
         method: Literal["tasks/get"] = constant("tasks/get")
@@ -184,7 +184,7 @@ if TYPE_CHECKING or is_needed("GetTaskRequest", "GetTaskRequestParams", "Request
         params: GetTaskRequestParams
 
 
-if TYPE_CHECKING or is_needed("GetTaskResultCancelled", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("GetTaskResultCancelled"):
 
     class GetTaskResultCancelled(Model):
         status: Literal["cancelled"] = constant("cancelled")
@@ -198,7 +198,7 @@ if TYPE_CHECKING or is_needed("GetTaskResultCancelled", "ResultMetaObject"):
         poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
 
 
-if TYPE_CHECKING or is_needed("GetTaskResultCompleted", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("GetTaskResultCompleted"):
 
     class GetTaskResultCompleted(Model):
         status: Literal["completed"] = constant("completed")
@@ -213,7 +213,7 @@ if TYPE_CHECKING or is_needed("GetTaskResultCompleted", "ResultMetaObject"):
         poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
 
 
-if TYPE_CHECKING or is_needed("GetTaskResultFailed", "Error", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("GetTaskResultFailed"):
 
     class GetTaskResultFailed(Model):
         status: Literal["failed"] = constant("failed")
@@ -228,7 +228,7 @@ if TYPE_CHECKING or is_needed("GetTaskResultFailed", "Error", "ResultMetaObject"
         poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
 
 
-if TYPE_CHECKING or is_needed("GetTaskResultInputRequired", "InputRequests", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("GetTaskResultInputRequired"):
 
     class GetTaskResultInputRequired(Model):
         status: Literal["input_required"] = constant("input_required")
@@ -243,7 +243,7 @@ if TYPE_CHECKING or is_needed("GetTaskResultInputRequired", "InputRequests", "Re
         poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
 
 
-if TYPE_CHECKING or is_needed("GetTaskResultWorking", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("GetTaskResultWorking"):
 
     class GetTaskResultWorking(Model):
         status: Literal["working"] = constant("working")
@@ -276,7 +276,7 @@ if TYPE_CHECKING or is_needed(
         GetTaskResult = union("GetTaskResult", __name__, GetTaskResult, Field(discriminator="status"))
 
 
-if TYPE_CHECKING or is_needed("InputRequiredTask", "InputRequests"):
+if TYPE_CHECKING or is_needed("InputRequiredTask"):
 
     class InputRequiredTask(Model):
         status: Literal["input_required"] = constant("input_required")
@@ -305,7 +305,7 @@ if TYPE_CHECKING or is_needed("TaskStatus"):
     TaskStatus = TypeAliasType("TaskStatus", Literal["working", "input_required", "completed", "failed", "cancelled"])
 
 
-if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsCancelled", "NotificationMetaObject"):
+if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsCancelled"):
 
     class TaskStatusNotificationParamsCancelled(Model):
         status: Literal["cancelled"] = constant("cancelled")
@@ -318,7 +318,7 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsCancelled", "Notifica
         poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
 
 
-if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsCompleted", "NotificationMetaObject"):
+if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsCompleted"):
 
     class TaskStatusNotificationParamsCompleted(Model):
         status: Literal["completed"] = constant("completed")
@@ -332,7 +332,7 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsCompleted", "Notifica
         poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
 
 
-if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsFailed", "Error", "NotificationMetaObject"):
+if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsFailed"):
 
     class TaskStatusNotificationParamsFailed(Model):
         status: Literal["failed"] = constant("failed")
@@ -346,7 +346,7 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsFailed", "Error", "No
         poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
 
 
-if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsInputRequired", "InputRequests", "NotificationMetaObject"):
+if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsInputRequired"):
 
     class TaskStatusNotificationParamsInputRequired(Model):
         status: Literal["input_required"] = constant("input_required")
@@ -360,7 +360,7 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsInputRequired", "Inpu
         poll_interval_ms: Annotated[int | MISSING, Field(ge=-9007199254740991, le=9007199254740991)] = MISSING
 
 
-if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsWorking", "NotificationMetaObject"):
+if TYPE_CHECKING or is_needed("TaskStatusNotificationParamsWorking"):
 
     class TaskStatusNotificationParamsWorking(Model):
         status: Literal["working"] = constant("working")
@@ -394,7 +394,7 @@ if TYPE_CHECKING or is_needed(
         )
 
 
-if TYPE_CHECKING or is_needed("TaskStatusNotification", "TaskStatusNotificationParams"):
+if TYPE_CHECKING or is_needed("TaskStatusNotification"):
 
     class TaskStatusNotification(Model):
         method: Literal["notifications/tasks"] = constant("notifications/tasks")
@@ -420,14 +420,14 @@ if TYPE_CHECKING or is_needed("TasksExtensionCapability"):
         pass
 
 
-if TYPE_CHECKING or is_needed("UpdateTaskRequestParams", "InputResponses"):
+if TYPE_CHECKING or is_needed("UpdateTaskRequestParams"):
 
     class UpdateTaskRequestParams(Model):
         task_id: str
         input_responses: InputResponses
 
 
-if TYPE_CHECKING or is_needed("UpdateTaskRequest", "RequestId", "UpdateTaskRequestParams"):
+if TYPE_CHECKING or is_needed("UpdateTaskRequest"):
 
     class UpdateTaskRequest(Model):
         method: Literal["tasks/update"] = constant("tasks/update")
@@ -436,7 +436,7 @@ if TYPE_CHECKING or is_needed("UpdateTaskRequest", "RequestId", "UpdateTaskReque
         params: UpdateTaskRequestParams
 
 
-if TYPE_CHECKING or is_needed("UpdateTaskResult", "ResultMetaObject"):
+if TYPE_CHECKING or is_needed("UpdateTaskResult"):
 
     class UpdateTaskResult(Model):
         result_type: Literal["complete"] = constant("complete")

@@ -51,7 +51,10 @@ class OfficialProse:
 
 @dataclass(frozen=True, slots=True)
 class CombinedProse:
-    """The descriptions of types free of revisions: those of the newest revision that has them."""
+    """The descriptions of types free of revisions: those of the newest revision that has them.
+
+    Members, and the pages of the specification, are those of a revision: its types describe them.
+    """
 
     revisions: list[tuple[frozenset[str], Prose]]
     """Definitions and descriptions, newest first."""
@@ -62,12 +65,11 @@ class CombinedProse:
         texts = (prose.of_definition(old) for old, prose in self._places(name))
         return next(filter(None, texts), None)
 
-    def of_property(self, owners: list[str], name: str) -> str | None:
-        texts = (prose.of_property([old, *owners[1:]], name) for old, prose in self._places(owners[0]))
-        return next(filter(None, texts), None)
+    def of_property(self, owners: list[str], name: str) -> None:
+        """Return no description."""
 
-    def reference(self, name: str) -> str | None:  # noqa: ARG002
-        return None  # a page of the specification describes the type of one revision
+    def reference(self, name: str) -> None:
+        """Return no page."""
 
     def _places(self, name: str) -> Iterator[tuple[str, Prose]]:
         """Yield the names of a definition in the revisions, each with the descriptions there."""

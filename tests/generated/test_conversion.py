@@ -16,9 +16,8 @@ from jsonschema import Draft7Validator, Draft202012Validator
 import mcpspec
 from mcpspec import compat
 from mcpspec.support.conversion import Converted
-from mcpspec.support.differences import find_differences
 from mcpspec.support.errors import ConversionError
-from mcpspec.support.objects import is_object
+from mcpspec.support.objects import find_differences, is_object
 from tests import official
 from tests.cases import each
 from tests.generated.vectors import valid_values

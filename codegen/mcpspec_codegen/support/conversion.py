@@ -28,11 +28,10 @@ from mcpspec.support.converters import (
     open_converter,
     positional,
 )
-from mcpspec.support.differences import find_differences
 from mcpspec.support.errors import ConversionError, DecodeError
 from mcpspec.support.lazy import load_revision
 from mcpspec.support.members import StructMember, is_open, is_struct, members_of
-from mcpspec.support.objects import spread_union
+from mcpspec.support.objects import find_differences, spread_union
 from mcpspec.support.structs import OpenObject, from_builtins, to_builtins
 
 __all__ = ["Converted", "convert_value"]

@@ -491,7 +491,7 @@ def enc_hook(value: Any) -> Any:
 
 def schema_hook(kind: Any) -> dict[str, Any]:
     """Describe a model in a type of msgspec. The `schema_hook` for Structs of your own that have models as members."""
-    from mcpspec.support.struct_schemas import custom_schema, inline_definitions
+    from mcpspec.support.json_schema import custom_schema, inline_definitions
 
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return inline_definitions(kind.model_json_schema())

@@ -23,6 +23,6 @@ class Null(Enum):
 NULL: Final = Null.NULL
 """A member that is present and `null`, such as `CallToolResult(content=[], structured_content=NULL)`. It is falsy.
 
-Plain types have `None` for an absent member. Only members whose type allows any JSON value can be `NULL`; both
+Everyday types have `None` for an absent member. Only members whose type allows any JSON value can be `NULL`; both
 libraries encode it as `null`, and decode it as `NULL`.
 """

@@ -1,8 +1,8 @@
-"""The members of object types, and the choice among the types of a union, for both backends."""
+"""The members of object types, the choice among the types of a union, and differences of JSON, for both backends."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
 from math import isfinite
 from types import NoneType, UnionType
@@ -19,6 +19,7 @@ __all__ = [
     "UnionOptions",
     "classes_of",
     "face_of",
+    "find_differences",
     "is_array",
     "is_object",
     "is_surely_finite",
@@ -244,3 +245,24 @@ def rank_fit(value: Mapping[str, Any], shape: Shape) -> tuple[int, int, int]:
     present = sum(member.wire in value for member in shape.members)
     missing = sum(member.required and member.wire not in value for member in shape.members)
     return -present, missing, -sum(member.required for member in shape.members)
+
+
+def find_differences(before: Any, after: Any, path: str) -> list[str]:
+    """Return the paths of the values that are missing in another value, or have changed. Additions do not count."""
+    return [] if before == after else [*_differences(before, after, path)]
+
+
+def _differences(before: Any, after: Any, path: str) -> Iterator[str]:
+    """Yield the paths of the differences between two values that are not equal. Equal parts cost one comparison."""
+    if is_object(before) and is_object(after):
+        for key, value in before.items():
+            if key not in after:
+                yield f"{path}.{key}"
+            elif value != after[key]:
+                yield from _differences(value, after[key], f"{path}.{key}")
+    elif is_array(before) and is_array(after) and len(before) == len(after):
+        for i, value in enumerate(before):
+            if value != after[i]:
+                yield from _differences(value, after[i], f"{path}[{i}]")
+    else:
+        yield path

@@ -12,9 +12,8 @@ import msgspec
 from msgspec import UNSET
 
 from mcpspec.support.converters import DroppedFields
-from mcpspec.support.differences import find_differences
 from mcpspec.support.members import members_of
-from mcpspec.support.objects import is_array, is_object
+from mcpspec.support.objects import find_differences, is_array, is_object
 from mcpspec.support.structs import from_builtins, to_builtins
 
 __all__ = [

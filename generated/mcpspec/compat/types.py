@@ -41,9 +41,7 @@ if TYPE_CHECKING or is_needed("BaseMetadata"):
         """Identifier and display name that several kinds of object share."""
 
         name: str
-        """Identifier of the object in the protocol."""
         title: str | None = None
-        """Name to show to people."""
 
 
 if TYPE_CHECKING or is_needed("BooleanSchema"):
@@ -52,24 +50,16 @@ if TYPE_CHECKING or is_needed("BooleanSchema"):
         """Form field that takes true or false."""
 
         type: Literal["boolean"] = "boolean"
-        """JSON Schema type of the field, always `boolean`."""
         title: str | None = None
-        """Label of the field in the form."""
         description: str | None = None
-        """Purpose of the field, shown with it."""
         default: bool | None = None
-        """Initial value of the field."""
 
 
 if TYPE_CHECKING or is_needed("CancelTaskRequestParams"):
 
     class CancelTaskRequestParams(RequestParams):
-        """Parameters of the message."""
-
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         task_id: str
-        """Identifier of the task to stop."""
 
 
 if TYPE_CHECKING or is_needed("CancelTaskRequest"):
@@ -78,42 +68,28 @@ if TYPE_CHECKING or is_needed("CancelTaskRequest"):
         """Sender asks the other side to stop a task."""
 
         method: Literal["tasks/cancel"] = "tasks/cancel"
-        """Name of the method, which identifies the kind of message."""
         params: CancelTaskRequestParams
-        """Parameters of the message."""
 
 
 if TYPE_CHECKING or is_needed("Completion"):
 
     class Completion(Model):
-        """Suggested values, with their count."""
-
         values: list[str]
-        """Suggested values, at most 100."""
         total: int | None = None
-        """Number of matches in all, which may exceed the number returned."""
         has_more: bool | None = None
-        """True if there are more matches than those returned."""
 
 
 if TYPE_CHECKING or is_needed("CompletionArgument"):
 
     class CompletionArgument(Model):
-        """Argument to complete."""
-
         name: str
-        """Name of the argument to complete."""
         value: str
-        """Text typed so far."""
 
 
 if TYPE_CHECKING or is_needed("CompletionContext"):
 
     class CompletionContext(Model):
-        """Known values that may narrow the suggestions."""
-
         arguments: dict[str, str] | None = None
-        """Values already chosen for other arguments or template variables, by name."""
 
 
 if TYPE_CHECKING or is_needed("CompletionsCapability"):
@@ -133,20 +109,14 @@ if TYPE_CHECKING or is_needed("DiscoverRequest"):
         """Client asks the server for its supported versions, capabilities and identity."""
 
         method: Literal["server/discover"] = "server/discover"
-        """Name of the method, which identifies the kind of message."""
         params: RequestParams | None = None
-        """Parameters of the message."""
 
 
 if TYPE_CHECKING or is_needed("ElicitCompleteNotificationParams"):
 
     class ElicitCompleteNotificationParams(NotificationParams):
-        """Parameters of the message."""
-
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         elicitation_id: str
-        """Identifier of the elicitation, unique within the server."""
 
 
 if TYPE_CHECKING or is_needed("ElicitCompleteNotification"):
@@ -155,14 +125,11 @@ if TYPE_CHECKING or is_needed("ElicitCompleteNotification"):
         """Server tells the client that the user has finished an elicitation at a URL."""
 
         method: Literal["notifications/elicitation/complete"] = "notifications/elicitation/complete"
-        """Name of the method, which identifies the kind of message."""
         params: ElicitCompleteNotificationParams
-        """Parameters of the message."""
 
 
 if TYPE_CHECKING or is_needed("ElicitRequestedSchema"):
     ElicitRequestedSchema = TypeAliasType("ElicitRequestedSchema", dict[str, Any])
-    """JSON Schema of the form: a flat object of simple fields."""
 
 
 if TYPE_CHECKING or is_needed("ErrorData"):
@@ -171,11 +138,8 @@ if TYPE_CHECKING or is_needed("ErrorData"):
         """JSON-RPC error object."""
 
         code: int
-        """Number that classifies the error."""
         message: str
-        """Short description of the error."""
         data: Any | None = None
-        """Further details of the error, in a form of the sender's choice."""
 
 
 if TYPE_CHECKING or is_needed("FormElicitationCapability"):
@@ -187,12 +151,8 @@ if TYPE_CHECKING or is_needed("FormElicitationCapability"):
 if TYPE_CHECKING or is_needed("GetTaskPayloadRequestParams"):
 
     class GetTaskPayloadRequestParams(RequestParams):
-        """Parameters of the message."""
-
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         task_id: str
-        """Identifier of the task whose outcome to fetch."""
 
 
 if TYPE_CHECKING or is_needed("GetTaskPayloadRequest"):
@@ -201,20 +161,14 @@ if TYPE_CHECKING or is_needed("GetTaskPayloadRequest"):
         """Sender asks the other side for the result of a finished task."""
 
         method: Literal["tasks/result"] = "tasks/result"
-        """Name of the method, which identifies the kind of message."""
         params: GetTaskPayloadRequestParams
-        """Parameters of the message."""
 
 
 if TYPE_CHECKING or is_needed("GetTaskRequestParams"):
 
     class GetTaskRequestParams(RequestParams):
-        """Parameters of the message."""
-
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         task_id: str
-        """Identifier of the task to look up."""
 
 
 if TYPE_CHECKING or is_needed("GetTaskRequest"):
@@ -223,22 +177,15 @@ if TYPE_CHECKING or is_needed("GetTaskRequest"):
         """Sender asks the other side for the current state of a task."""
 
         method: Literal["tasks/get"] = "tasks/get"
-        """Name of the method, which identifies the kind of message."""
         params: GetTaskRequestParams
-        """Parameters of the message."""
 
 
 if TYPE_CHECKING or is_needed("HeaderMismatchErrorError"):
 
     class HeaderMismatchErrorError(Model):
-        """The failure, as a JSON-RPC error object."""
-
         code: Literal[-32020] = -32020
-        """Code of this error, always `-32020`."""
         message: str
-        """Short description of the error."""
         data: Any | None = None
-        """Further details of the error, in a form of the sender's choice."""
 
 
 if TYPE_CHECKING or is_needed("Icon"):
@@ -247,13 +194,9 @@ if TYPE_CHECKING or is_needed("Icon"):
         """Picture that stands for an object in a user interface."""
 
         src: str
-        """URL or `data:` URI of the picture."""
         mime_type: str | None = None
-        """Media type of the picture, in case that of `src` is missing or too general."""
         sizes: list[str] | None = None
-        """Sizes that the icon suits, such as `48x48`, or `any`."""
         theme: Literal["dark", "light"] | None = None
-        """Background that the icon suits: `light` or `dark`; either when absent."""
 
 
 if TYPE_CHECKING or is_needed("IconTheme"):
@@ -266,7 +209,6 @@ if TYPE_CHECKING or is_needed("Icons"):
         """Base of objects that may have icons."""
 
         icons: list[Icon] | None = None
-        """Pictures for user interfaces, in various sizes and formats."""
 
 
 if TYPE_CHECKING or is_needed("Implementation", "BaseMetadata"):
@@ -275,17 +217,11 @@ if TYPE_CHECKING or is_needed("Implementation", "BaseMetadata"):
         """Name, version and display details of a client or server program."""
 
         name: str
-        """Name of the program."""
         title: str | None = None
-        """Name to show to people."""
         icons: list[Icon] | None = None
-        """Pictures for user interfaces, in various sizes and formats."""
         version: str
-        """Version of the program."""
         description: str | None = None
-        """Purpose of the program."""
         website_url: str | None = None
-        """Address of the program's website."""
 
 
 if TYPE_CHECKING or is_needed("IncludeContext"):
@@ -298,9 +234,7 @@ if TYPE_CHECKING or is_needed("InitializedNotification"):
         """Client tells the server that it is ready for normal operation."""
 
         method: Literal["notifications/initialized"] = "notifications/initialized"
-        """Name of the method, which identifies the kind of message."""
         params: NotificationParams | None = None
-        """Parameters of the message."""
 
 
 if TYPE_CHECKING or is_needed("InternalError"):
@@ -309,11 +243,8 @@ if TYPE_CHECKING or is_needed("InternalError"):
         """Error for an unexpected failure inside the receiver."""
 
         message: str
-        """Short description of the error."""
         data: Any | None = None
-        """Further details of the error, in a form of the sender's choice."""
         code: Literal[-32603] = -32603
-        """Code of this error, always `-32603`."""
 
 
 if TYPE_CHECKING or is_needed("InvalidParamsError"):
@@ -322,11 +253,8 @@ if TYPE_CHECKING or is_needed("InvalidParamsError"):
         """Error for parameters that do not fit the method."""
 
         message: str
-        """Short description of the error."""
         data: Any | None = None
-        """Further details of the error, in a form of the sender's choice."""
         code: Literal[-32602] = -32602
-        """Code of this error, always `-32602`."""
 
 
 if TYPE_CHECKING or is_needed("InvalidRequestError"):
@@ -335,11 +263,8 @@ if TYPE_CHECKING or is_needed("InvalidRequestError"):
         """Error for a message that is JSON but not a valid JSON-RPC request."""
 
         message: str
-        """Short description of the error."""
         data: Any | None = None
-        """Further details of the error, in a form of the sender's choice."""
         code: Literal[-32600] = -32600
-        """Code of this error, always `-32600`."""
 
 
 if TYPE_CHECKING or is_needed("JSONObject"):
@@ -353,11 +278,8 @@ if TYPE_CHECKING or is_needed("JSONRPCNotification"):
         """JSON-RPC message that gets no answer."""
 
         method: str
-        """Name of the method, which identifies the kind of message."""
         params: dict[str, Any] | None = None
-        """Parameters of the message."""
         jsonrpc: Literal["2.0"] = "2.0"
-        """Version of JSON-RPC, always `2.0`."""
 
 
 if TYPE_CHECKING or is_needed("JSONValue"):
@@ -376,17 +298,11 @@ if TYPE_CHECKING or is_needed("LegacyTitledEnumSchema"):
         """Superseded form field for one choice, with display names in `enumNames`."""
 
         type: Literal["string"] = "string"
-        """JSON Schema type of the field, always `string`."""
         title: str | None = None
-        """Label of the field in the form."""
         description: str | None = None
-        """Purpose of the field, shown with it."""
         enum: list[str]
-        """Allowed values."""
         enum_names: list[str] | None = None
-        """Labels of the values, in the order of `enum`."""
         default: str | None = None
-        """Initial value of the field."""
 
 
 if TYPE_CHECKING or is_needed("ListPromptsRequest"):
@@ -395,9 +311,7 @@ if TYPE_CHECKING or is_needed("ListPromptsRequest"):
         """Client asks the server which prompts it offers."""
 
         method: Literal["prompts/list"] = "prompts/list"
-        """Name of the method, which identifies the kind of message."""
         params: PaginatedRequestParams | None = None
-        """Parameters of the message."""
 
 
 if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest"):
@@ -406,9 +320,7 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesRequest"):
         """Client asks the server which resource templates it offers."""
 
         method: Literal["resources/templates/list"] = "resources/templates/list"
-        """Name of the method, which identifies the kind of message."""
         params: PaginatedRequestParams | None = None
-        """Parameters of the message."""
 
 
 if TYPE_CHECKING or is_needed("ListResourcesRequest"):
@@ -417,9 +329,7 @@ if TYPE_CHECKING or is_needed("ListResourcesRequest"):
         """Client asks the server which resources it offers."""
 
         method: Literal["resources/list"] = "resources/list"
-        """Name of the method, which identifies the kind of message."""
         params: PaginatedRequestParams | None = None
-        """Parameters of the message."""
 
 
 if TYPE_CHECKING or is_needed("ListRootsRequest"):
@@ -428,9 +338,7 @@ if TYPE_CHECKING or is_needed("ListRootsRequest"):
         """Server asks the client which directories and files it may work on."""
 
         method: Literal["roots/list"] = "roots/list"
-        """Name of the method, which identifies the kind of message."""
         params: RequestParams | None = None
-        """Parameters of the message."""
 
 
 if TYPE_CHECKING or is_needed("ListTasksRequest"):
@@ -439,9 +347,7 @@ if TYPE_CHECKING or is_needed("ListTasksRequest"):
         """Sender asks the other side which tasks it holds."""
 
         method: Literal["tasks/list"] = "tasks/list"
-        """Name of the method, which identifies the kind of message."""
         params: PaginatedRequestParams | None = None
-        """Parameters of the message."""
 
 
 if TYPE_CHECKING or is_needed("ListToolsRequest"):
@@ -450,9 +356,7 @@ if TYPE_CHECKING or is_needed("ListToolsRequest"):
         """Client asks the server which tools it offers."""
 
         method: Literal["tools/list"] = "tools/list"
-        """Name of the method, which identifies the kind of message."""
         params: PaginatedRequestParams | None = None
-        """Parameters of the message."""
 
 
 if TYPE_CHECKING or is_needed("LoggingCapability"):
@@ -474,13 +378,9 @@ if TYPE_CHECKING or is_needed("LoggingMessageNotificationParams"):
         """Log message with its severity and source."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         level: LoggingLevel
-        """Severity of the message."""
         logger: str | None = None
-        """Part of the server from which the message comes."""
         data: Any
-        """Content of the log message: text or any other JSON value."""
 
 
 if TYPE_CHECKING or is_needed("LoggingMessageNotification"):
@@ -489,9 +389,7 @@ if TYPE_CHECKING or is_needed("LoggingMessageNotification"):
         """Server sends the client a log message."""
 
         method: Literal["notifications/message"] = "notifications/message"
-        """Name of the method, which identifies the kind of message."""
         params: LoggingMessageNotificationParams
-        """Parameters of the message."""
 
 
 if TYPE_CHECKING or is_needed("MetaObject"):
@@ -505,11 +403,8 @@ if TYPE_CHECKING or is_needed("MethodNotFoundError"):
         """Error for a method that the receiver does not offer."""
 
         message: str
-        """Short description of the error."""
         data: Any | None = None
-        """Further details of the error, in a form of the sender's choice."""
         code: Literal[-32601] = -32601
-        """Code of this error, always `-32601`."""
 
 
 if TYPE_CHECKING or is_needed("ModelHint"):
@@ -518,7 +413,6 @@ if TYPE_CHECKING or is_needed("ModelHint"):
         """Hint at a model that the server prefers."""
 
         name: str | None = None
-        """Part of the name of a model or family, such as `sonnet`."""
 
 
 if TYPE_CHECKING or is_needed("ModelPreferences"):
@@ -527,13 +421,9 @@ if TYPE_CHECKING or is_needed("ModelPreferences"):
         """Preferences of the server for a model, for the client to consider when it picks one."""
 
         hints: list[ModelHint] | None = None
-        """Models to prefer, the first match winning."""
         cost_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None = None
-        """Weight of low cost in the choice of model, from 0 to 1."""
         speed_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None = None
-        """Weight of low latency in the choice of model, from 0 to 1."""
         intelligence_priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None = None
-        """Weight of ability in the choice of model, from 0 to 1."""
 
 
 if TYPE_CHECKING or is_needed("NumberSchema"):
@@ -542,17 +432,11 @@ if TYPE_CHECKING or is_needed("NumberSchema"):
         """Form field that takes a number or an integer."""
 
         type: Literal["integer", "number"]
-        """JSON Schema type of the field, `number` or `integer`."""
         title: str | None = None
-        """Label of the field in the form."""
         description: str | None = None
-        """Purpose of the field, shown with it."""
         minimum: float | int | None = None
-        """Smallest number allowed."""
         maximum: float | int | None = None
-        """Largest number allowed."""
         default: float | int | None = None
-        """Initial value of the field."""
 
 
 if TYPE_CHECKING or is_needed("ParseError"):
@@ -561,11 +445,8 @@ if TYPE_CHECKING or is_needed("ParseError"):
         """Error for a message that could not be read as JSON."""
 
         message: str
-        """Short description of the error."""
         data: Any | None = None
-        """Further details of the error, in a form of the sender's choice."""
         code: Literal[-32700] = -32700
-        """Code of this error, always `-32700`."""
 
 
 if TYPE_CHECKING or is_needed("PingRequest"):
@@ -574,9 +455,7 @@ if TYPE_CHECKING or is_needed("PingRequest"):
         """Either side checks that the other still responds."""
 
         method: Literal["ping"] = "ping"
-        """Name of the method, which identifies the kind of message."""
         params: RequestParams | None = None
-        """Parameters of the message."""
 
 
 if TYPE_CHECKING or is_needed("ProgressToken"):
@@ -590,15 +469,10 @@ if TYPE_CHECKING or is_needed("ProgressNotificationParams"):
         """Progress made so far on a request."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         progress_token: ProgressToken
-        """Token that the request in progress gave for its updates."""
         progress: float | int
-        """Amount done so far, which only grows."""
         total: float | int | None = None
-        """Total amount to be done, if known."""
         message: str | None = None
-        """Description of the progress, for people."""
 
 
 if TYPE_CHECKING or is_needed("ProgressNotification"):
@@ -607,9 +481,7 @@ if TYPE_CHECKING or is_needed("ProgressNotification"):
         """Receiver of a request tells its sender how far the work has come."""
 
         method: Literal["notifications/progress"] = "notifications/progress"
-        """Name of the method, which identifies the kind of message."""
         params: ProgressNotificationParams
-        """Parameters of the message."""
 
 
 if TYPE_CHECKING or is_needed("PromptArgument"):
@@ -618,13 +490,9 @@ if TYPE_CHECKING or is_needed("PromptArgument"):
         """Argument of a prompt."""
 
         name: str
-        """Key under which `prompts/get` passes the argument."""
         title: str | None = None
-        """Name to show to people."""
         description: str | None = None
-        """Meaning of the argument."""
         required: bool | None = None
-        """True if the argument is required; false when absent."""
 
 
 if TYPE_CHECKING or is_needed("Prompt", "BaseMetadata"):
@@ -633,17 +501,11 @@ if TYPE_CHECKING or is_needed("Prompt", "BaseMetadata"):
         """Ready-made messages, with blanks that arguments fill, for people to choose."""
 
         name: str
-        """Identifier by which the prompt is fetched."""
         title: str | None = None
-        """Name to show to people."""
         icons: list[Icon] | None = None
-        """Pictures for user interfaces, in various sizes and formats."""
         description: str | None = None
-        """Purpose of the prompt."""
         arguments: list[PromptArgument] | None = None
-        """Arguments that the prompt takes."""
         meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("PromptListChangedNotification"):
@@ -652,9 +514,7 @@ if TYPE_CHECKING or is_needed("PromptListChangedNotification"):
         """Server tells the client that its list of prompts has changed."""
 
         method: Literal["notifications/prompts/list_changed"] = "notifications/prompts/list_changed"
-        """Name of the method, which identifies the kind of message."""
         params: NotificationParams | None = None
-        """Parameters of the message."""
 
 
 if TYPE_CHECKING or is_needed("PromptReference"):
@@ -663,20 +523,14 @@ if TYPE_CHECKING or is_needed("PromptReference"):
         """Reference to a prompt by name, for completion."""
 
         type: Literal["ref/prompt"] = "ref/prompt"
-        """Kind of reference, always `ref/prompt`."""
         name: str
-        """Name of the prompt."""
         title: str | None = None
-        """Name to show to people."""
 
 
 if TYPE_CHECKING or is_needed("PromptsCapability"):
 
     class PromptsCapability(Model):
-        """Present when the server offers prompts."""
-
         list_changed: bool | None = None
-        """True if changes to the list are announced by notifications."""
 
 
 if TYPE_CHECKING or is_needed("RelatedTaskMetadata"):
@@ -685,7 +539,6 @@ if TYPE_CHECKING or is_needed("RelatedTaskMetadata"):
         """Metadata that says to which task a message belongs."""
 
         task_id: str
-        """Task to which the message belongs, by its identifier."""
 
 
 if TYPE_CHECKING or is_needed("RequestId"):
@@ -699,11 +552,8 @@ if TYPE_CHECKING or is_needed("CancelledNotificationParams"):
         """Request to cancel, and the reason."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         request_id: RequestId | None = None
-        """Identifier of the request to cancel."""
         reason: str | None = None
-        """Reason for the cancellation, as text to log or show."""
 
 
 if TYPE_CHECKING or is_needed("CancelledNotification"):
@@ -712,9 +562,7 @@ if TYPE_CHECKING or is_needed("CancelledNotification"):
         """Sender tells the other side to stop work on a request whose result is no longer wanted."""
 
         method: Literal["notifications/cancelled"] = "notifications/cancelled"
-        """Name of the method, which identifies the kind of message."""
         params: CancelledNotificationParams | None = None
-        """Parameters of the message."""
 
 
 if TYPE_CHECKING or is_needed("HeaderMismatchError"):
@@ -723,11 +571,8 @@ if TYPE_CHECKING or is_needed("HeaderMismatchError"):
         """Server rejects a request whose HTTP headers are missing, malformed or contradict its body."""
 
         jsonrpc: Literal["2.0"] = "2.0"
-        """Version of JSON-RPC, always `2.0`."""
         id: RequestId | None = None
-        """Identifier that pairs a request with its response."""
         error: HeaderMismatchErrorError
-        """The failure, as a JSON-RPC error object."""
 
 
 if TYPE_CHECKING or is_needed("JSONRPCError"):
@@ -736,11 +581,8 @@ if TYPE_CHECKING or is_needed("JSONRPCError"):
         """JSON-RPC response that reports a failure."""
 
         jsonrpc: Literal["2.0"] = "2.0"
-        """Version of JSON-RPC, always `2.0`."""
         id: RequestId | None = None
-        """Identifier that pairs a request with its response."""
         error: ErrorData
-        """The failure, as a JSON-RPC error object."""
 
 
 if TYPE_CHECKING or is_needed("JSONRPCRequest"):
@@ -749,13 +591,9 @@ if TYPE_CHECKING or is_needed("JSONRPCRequest"):
         """JSON-RPC message that must be answered."""
 
         method: str
-        """Name of the method, which identifies the kind of message."""
         params: dict[str, Any] | None = None
-        """Parameters of the message."""
         jsonrpc: Literal["2.0"] = "2.0"
-        """Version of JSON-RPC, always `2.0`."""
         id: RequestId
-        """Identifier that pairs a request with its response."""
 
 
 if TYPE_CHECKING or is_needed("JSONRPCResponse"):
@@ -764,11 +602,8 @@ if TYPE_CHECKING or is_needed("JSONRPCResponse"):
         """JSON-RPC answer to an earlier request."""
 
         jsonrpc: Literal["2.0"] = "2.0"
-        """Version of JSON-RPC, always `2.0`."""
         id: RequestId
-        """Identifier that pairs a request with its response."""
         result: dict[str, Any]
-        """Result of the request."""
 
 
 if TYPE_CHECKING or is_needed(
@@ -786,11 +621,8 @@ if TYPE_CHECKING or is_needed("ResourceContents"):
         """Base of the contents of a resource."""
 
         uri: Uri
-        """URI of the resource."""
         mime_type: str | None = None
-        """Media type of the content, such as `text/plain`."""
         meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("BlobResourceContents", "ResourceContents"):
@@ -799,13 +631,9 @@ if TYPE_CHECKING or is_needed("BlobResourceContents", "ResourceContents"):
         """Contents of a binary resource, as base64."""
 
         uri: Uri
-        """URI of the resource."""
         mime_type: str | None = None
-        """Media type of the content, such as `text/plain`."""
         meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         blob: str
-        """Bytes of the resource, in base64."""
 
 
 if TYPE_CHECKING or is_needed("ResourceListChangedNotification"):
@@ -814,9 +642,7 @@ if TYPE_CHECKING or is_needed("ResourceListChangedNotification"):
         """Server tells the client that its list of resources has changed."""
 
         method: Literal["notifications/resources/list_changed"] = "notifications/resources/list_changed"
-        """Name of the method, which identifies the kind of message."""
         params: NotificationParams | None = None
-        """Parameters of the message."""
 
 
 if TYPE_CHECKING or is_needed("ResourceRequestParams"):
@@ -825,9 +651,7 @@ if TYPE_CHECKING or is_needed("ResourceRequestParams"):
         """Base of parameters that name a resource."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         uri: Uri
-        """URI of the resource."""
 
 
 if TYPE_CHECKING or is_needed("ResourceTemplateReference"):
@@ -836,9 +660,7 @@ if TYPE_CHECKING or is_needed("ResourceTemplateReference"):
         """Reference to a resource template by URI, for completion."""
 
         type: Literal["ref/resource"] = "ref/resource"
-        """Kind of reference, always `ref/resource`."""
         uri: Uri
-        """URI, or template of URIs, to which the argument belongs."""
 
 
 if TYPE_CHECKING or is_needed("CompleteRequestParams"):
@@ -847,13 +669,9 @@ if TYPE_CHECKING or is_needed("CompleteRequestParams"):
         """Prompt or resource template, and the partly typed argument to complete."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         ref: PromptReference | ResourceTemplateReference
-        """Prompt or resource template to which the argument belongs."""
         argument: CompletionArgument
-        """Argument to complete."""
         context: CompletionContext | None = None
-        """Known values that may narrow the suggestions."""
 
 
 if TYPE_CHECKING or is_needed("CompleteRequest"):
@@ -862,9 +680,7 @@ if TYPE_CHECKING or is_needed("CompleteRequest"):
         """Client asks the server for suggested values of a prompt argument or template variable."""
 
         method: Literal["completion/complete"] = "completion/complete"
-        """Name of the method, which identifies the kind of message."""
         params: CompleteRequestParams
-        """Parameters of the message."""
 
 
 if TYPE_CHECKING or is_needed("ResourceUpdatedNotificationParams"):
@@ -873,9 +689,7 @@ if TYPE_CHECKING or is_needed("ResourceUpdatedNotificationParams"):
         """Resource that has changed."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         uri: Uri
-        """URI of the changed resource, which may lie below the one subscribed to."""
 
 
 if TYPE_CHECKING or is_needed("ResourceUpdatedNotification"):
@@ -884,20 +698,14 @@ if TYPE_CHECKING or is_needed("ResourceUpdatedNotification"):
         """Server tells the client that the contents of a resource have changed."""
 
         method: Literal["notifications/resources/updated"] = "notifications/resources/updated"
-        """Name of the method, which identifies the kind of message."""
         params: ResourceUpdatedNotificationParams
-        """Parameters of the message."""
 
 
 if TYPE_CHECKING or is_needed("ResourcesCapability"):
 
     class ResourcesCapability(Model):
-        """Present when the server offers resources."""
-
         subscribe: bool | None = None
-        """True if clients may subscribe to changes of single resources."""
         list_changed: bool | None = None
-        """True if changes to the list are announced by notifications."""
 
 
 if TYPE_CHECKING or is_needed("ResultMetaObject"):
@@ -911,7 +719,6 @@ if TYPE_CHECKING or is_needed("Result"):
         """Base of all results."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("CacheableResult", "Result"):
@@ -920,13 +727,9 @@ if TYPE_CHECKING or is_needed("CacheableResult", "Result"):
         """Base of results with a lifetime and a scope for caching."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         result_type: str = "complete"
-        """Kind of result, such as `complete` or `input_required`."""
         ttl_ms: Annotated[int, Field(ge=0)] = 0
-        """Time for which the result may be cached, in milliseconds."""
         cache_scope: Literal["private", "public"] = "private"
-        """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
 
 
 if TYPE_CHECKING or is_needed("CompleteResult", "Result"):
@@ -935,11 +738,8 @@ if TYPE_CHECKING or is_needed("CompleteResult", "Result"):
         """Server returns suggested values for an argument."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         result_type: str = "complete"
-        """Kind of result, such as `complete` or `input_required`."""
         completion: Completion
-        """Suggested values, with their count."""
 
 
 if TYPE_CHECKING or is_needed("CompleteResultResponse"):
@@ -948,11 +748,8 @@ if TYPE_CHECKING or is_needed("CompleteResultResponse"):
         """Successful JSON-RPC response that carries a `CompleteResult`."""
 
         jsonrpc: Literal["2.0"] = "2.0"
-        """Version of JSON-RPC, always `2.0`."""
         id: RequestId
-        """Identifier that pairs a request with its response."""
         result: CompleteResult
-        """Result of the request."""
 
 
 if TYPE_CHECKING or is_needed("ElicitResult", "Result"):
@@ -961,11 +758,8 @@ if TYPE_CHECKING or is_needed("ElicitResult", "Result"):
         """Client returns the user's decision and any form values."""
 
         action: Literal["accept", "cancel", "decline"]
-        """Action of the user: `accept`, `decline` or `cancel`."""
         content: dict[str, list[str] | str | float | bool | int] | None = None
-        """Values of the form, by field; only when the user accepted."""
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("EmptyResult", "Result"):
@@ -974,9 +768,7 @@ if TYPE_CHECKING or is_needed("EmptyResult", "Result"):
         """Result with nothing beyond the common fields."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         result_type: str | None = None
-        """Kind of result, such as `complete` or `input_required`."""
 
 
 if TYPE_CHECKING or is_needed("GetTaskPayloadResult", "Result"):
@@ -985,7 +777,6 @@ if TYPE_CHECKING or is_needed("GetTaskPayloadResult", "Result"):
         """Receiver returns the result of a task, as the type of the original request's result."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("PaginatedResult", "Result"):
@@ -994,11 +785,8 @@ if TYPE_CHECKING or is_needed("PaginatedResult", "Result"):
         """Base of results that hold one page of a list."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         result_type: str = "complete"
-        """Kind of result, such as `complete` or `input_required`."""
         next_cursor: str | None = None
-        """Position of the next page; absent on the last page."""
 
 
 if TYPE_CHECKING or is_needed("ListPromptsResult", "CacheableResult", "PaginatedResult"):
@@ -1007,17 +795,11 @@ if TYPE_CHECKING or is_needed("ListPromptsResult", "CacheableResult", "Paginated
         """Server returns one page of its prompts."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         result_type: str = "complete"
-        """Kind of result, such as `complete` or `input_required`."""
         next_cursor: str | None = None
-        """Position of the next page; absent on the last page."""
         ttl_ms: Annotated[int, Field(ge=0)] = 0
-        """Time for which the result may be cached, in milliseconds."""
         cache_scope: Literal["private", "public"] = "private"
-        """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
         prompts: list[Prompt]
-        """Prompts on this page."""
 
 
 if TYPE_CHECKING or is_needed("ListPromptsResultResponse"):
@@ -1026,11 +808,8 @@ if TYPE_CHECKING or is_needed("ListPromptsResultResponse"):
         """Successful JSON-RPC response that carries a `ListPromptsResult`."""
 
         jsonrpc: Literal["2.0"] = "2.0"
-        """Version of JSON-RPC, always `2.0`."""
         id: RequestId
-        """Identifier that pairs a request with its response."""
         result: ListPromptsResult
-        """Result of the request."""
 
 
 if TYPE_CHECKING or is_needed("ResultType"):
@@ -1049,11 +828,8 @@ if TYPE_CHECKING or is_needed("Annotations"):
         """Hints about an object: its audience, importance and date."""
 
         audience: list[Role] | None = None
-        """Roles that the object is meant for."""
         priority: Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)] | None = None
-        """Importance from 0, dispensable, to 1, indispensable."""
         last_modified: str | None = None
-        """Time of the last change of the object, in ISO 8601."""
 
 
 if TYPE_CHECKING or is_needed("AudioContent"):
@@ -1062,15 +838,10 @@ if TYPE_CHECKING or is_needed("AudioContent"):
         """Sound, as base64 data with its media type."""
 
         type: Literal["audio"] = "audio"
-        """Constant that identifies the kind of object."""
         data: str
-        """Bytes of the sound, in base64."""
         mime_type: str
-        """Media type of the sound, such as `audio/wav`."""
         annotations: Annotations | None = None
-        """Hints about the object: audience, importance and date."""
         meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("ImageContent"):
@@ -1079,15 +850,10 @@ if TYPE_CHECKING or is_needed("ImageContent"):
         """Picture, as base64 data with its media type."""
 
         type: Literal["image"] = "image"
-        """Constant that identifies the kind of object."""
         data: str
-        """Bytes of the picture, in base64."""
         mime_type: str
-        """Media type of the picture, such as `image/png`."""
         annotations: Annotations | None = None
-        """Hints about the object: audience, importance and date."""
         meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("Resource", "BaseMetadata"):
@@ -1096,23 +862,14 @@ if TYPE_CHECKING or is_needed("Resource", "BaseMetadata"):
         """Data that the server offers for reading, under a URI."""
 
         name: str
-        """Identifier of the resource."""
         title: str | None = None
-        """Name to show to people."""
         icons: list[Icon] | None = None
-        """Pictures for user interfaces, in various sizes and formats."""
         uri: Uri
-        """URI of the resource."""
         description: str | None = None
-        """Description of the content of the resource."""
         mime_type: str | None = None
-        """Media type of the content, such as `text/plain`."""
         annotations: Annotations | None = None
-        """Hints about the object: audience, importance and date."""
         size: int | None = None
-        """Size of the raw content, in bytes."""
         meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("ListResourcesResult", "CacheableResult", "PaginatedResult"):
@@ -1121,17 +878,11 @@ if TYPE_CHECKING or is_needed("ListResourcesResult", "CacheableResult", "Paginat
         """Server returns one page of its resources."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         result_type: str = "complete"
-        """Kind of result, such as `complete` or `input_required`."""
         next_cursor: str | None = None
-        """Position of the next page; absent on the last page."""
         ttl_ms: Annotated[int, Field(ge=0)] = 0
-        """Time for which the result may be cached, in milliseconds."""
         cache_scope: Literal["private", "public"] = "private"
-        """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
         resources: list[Resource]
-        """Resources on this page."""
 
 
 if TYPE_CHECKING or is_needed("ListResourcesResultResponse"):
@@ -1140,11 +891,8 @@ if TYPE_CHECKING or is_needed("ListResourcesResultResponse"):
         """Successful JSON-RPC response that carries a `ListResourcesResult`."""
 
         jsonrpc: Literal["2.0"] = "2.0"
-        """Version of JSON-RPC, always `2.0`."""
         id: RequestId
-        """Identifier that pairs a request with its response."""
         result: ListResourcesResult
-        """Result of the request."""
 
 
 if TYPE_CHECKING or is_needed("ResourceLink", "Resource"):
@@ -1153,25 +901,15 @@ if TYPE_CHECKING or is_needed("ResourceLink", "Resource"):
         """Pointer to a resource, placed in a message or result in lieu of its contents."""
 
         type: Literal["resource_link"] = "resource_link"
-        """Constant that identifies the kind of object."""
         name: str
-        """Identifier of the resource."""
         title: str | None = None
-        """Name to show to people."""
         icons: list[Icon] | None = None
-        """Pictures for user interfaces, in various sizes and formats."""
         uri: Uri
-        """URI of the resource."""
         description: str | None = None
-        """Description of the content of the resource."""
         mime_type: str | None = None
-        """Media type of the content, such as `text/plain`."""
         annotations: Annotations | None = None
-        """Hints about the object: audience, importance and date."""
         size: int | None = None
-        """Size of the raw content, in bytes."""
         meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("ResourceTemplate", "BaseMetadata"):
@@ -1180,21 +918,13 @@ if TYPE_CHECKING or is_needed("ResourceTemplate", "BaseMetadata"):
         """Family of resources whose URIs follow a template."""
 
         name: str
-        """Identifier of the template."""
         title: str | None = None
-        """Name to show to people."""
         icons: list[Icon] | None = None
-        """Pictures for user interfaces, in various sizes and formats."""
         uri_template: str
-        """Template of the URIs, in the syntax of RFC 6570."""
         description: str | None = None
-        """Description of the resources that match the template."""
         mime_type: str | None = None
-        """Media type that all matching resources share."""
         annotations: Annotations | None = None
-        """Hints about the object: audience, importance and date."""
         meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("ListResourceTemplatesResult", "CacheableResult", "PaginatedResult"):
@@ -1203,17 +933,11 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesResult", "CacheableResult", 
         """Server returns one page of its resource templates."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         result_type: str = "complete"
-        """Kind of result, such as `complete` or `input_required`."""
         next_cursor: str | None = None
-        """Position of the next page; absent on the last page."""
         ttl_ms: Annotated[int, Field(ge=0)] = 0
-        """Time for which the result may be cached, in milliseconds."""
         cache_scope: Literal["private", "public"] = "private"
-        """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
         resource_templates: list[ResourceTemplate]
-        """Resource templates on this page."""
 
 
 if TYPE_CHECKING or is_needed("ListResourceTemplatesResultResponse"):
@@ -1222,11 +946,8 @@ if TYPE_CHECKING or is_needed("ListResourceTemplatesResultResponse"):
         """Successful JSON-RPC response that carries a `ListResourceTemplatesResult`."""
 
         jsonrpc: Literal["2.0"] = "2.0"
-        """Version of JSON-RPC, always `2.0`."""
         id: RequestId
-        """Identifier that pairs a request with its response."""
         result: ListResourceTemplatesResult
-        """Result of the request."""
 
 
 if TYPE_CHECKING or is_needed("Root"):
@@ -1235,11 +956,8 @@ if TYPE_CHECKING or is_needed("Root"):
         """Directory or file on which the client lets the server work."""
 
         uri: Uri
-        """URI of the directory or file, beginning with `file://`."""
         name: str | None = None
-        """Name of the root, to show or to refer to it."""
         meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("ListRootsResult", "Result"):
@@ -1248,18 +966,13 @@ if TYPE_CHECKING or is_needed("ListRootsResult", "Result"):
         """Client returns its roots."""
 
         roots: list[Root]
-        """Directories and files on which the server may work."""
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("RootsCapability"):
 
     class RootsCapability(Model):
-        """Present when the client can list its roots."""
-
         list_changed: bool | None = None
-        """True if changes to the roots are announced by a notification."""
 
 
 if TYPE_CHECKING or is_needed("RootsListChangedNotification"):
@@ -1268,9 +981,7 @@ if TYPE_CHECKING or is_needed("RootsListChangedNotification"):
         """Client tells the server that its roots have changed."""
 
         method: Literal["notifications/roots/list_changed"] = "notifications/roots/list_changed"
-        """Name of the method, which identifies the kind of message."""
         params: NotificationParams | None = None
-        """Parameters of the message."""
 
 
 if TYPE_CHECKING or is_needed("SamplingContextCapability"):
@@ -1288,12 +999,8 @@ if TYPE_CHECKING or is_needed("SamplingToolsCapability"):
 if TYPE_CHECKING or is_needed("SamplingCapability"):
 
     class SamplingCapability(Model):
-        """Present when the client can generate messages."""
-
         context: SamplingContextCapability | None = None
-        """Present when the client heeds `includeContext`."""
         tools: SamplingToolsCapability | None = None
-        """Present when the client lets the model use tools in sampling."""
 
 
 if TYPE_CHECKING or is_needed("SetLevelRequestParams"):
@@ -1302,9 +1009,7 @@ if TYPE_CHECKING or is_needed("SetLevelRequestParams"):
         """Lowest severity to send."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         level: LoggingLevel
-        """Lowest severity to send."""
 
 
 if TYPE_CHECKING or is_needed("SetLevelRequest"):
@@ -1313,9 +1018,7 @@ if TYPE_CHECKING or is_needed("SetLevelRequest"):
         """Client asks the server to send only log messages of some severity or above."""
 
         method: Literal["logging/setLevel"] = "logging/setLevel"
-        """Name of the method, which identifies the kind of message."""
         params: SetLevelRequestParams
-        """Parameters of the message."""
 
 
 if TYPE_CHECKING or is_needed("StopReason"):
@@ -1328,19 +1031,12 @@ if TYPE_CHECKING or is_needed("StringSchema"):
         """Form field that takes text."""
 
         type: Literal["string"] = "string"
-        """JSON Schema type of the field, always `string`."""
         title: str | None = None
-        """Label of the field in the form."""
         description: str | None = None
-        """Purpose of the field, shown with it."""
         min_length: int | None = None
-        """Smallest number of characters allowed."""
         max_length: int | None = None
-        """Largest number of characters allowed."""
         format: Literal["date", "date-time", "email", "uri"] | None = None
-        """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
         default: str | None = None
-        """Initial value of the field."""
 
 
 if TYPE_CHECKING or is_needed("SubscribeRequestParams"):
@@ -1349,9 +1045,7 @@ if TYPE_CHECKING or is_needed("SubscribeRequestParams"):
         """Resource to watch."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         uri: Uri
-        """URI of the resource to watch."""
 
 
 if TYPE_CHECKING or is_needed("SubscribeRequest"):
@@ -1360,9 +1054,7 @@ if TYPE_CHECKING or is_needed("SubscribeRequest"):
         """Client asks the server to announce changes to a resource."""
 
         method: Literal["resources/subscribe"] = "resources/subscribe"
-        """Name of the method, which identifies the kind of message."""
         params: SubscribeRequestParams
-        """Parameters of the message."""
 
 
 if TYPE_CHECKING or is_needed("SubscriptionFilter"):
@@ -1371,13 +1063,9 @@ if TYPE_CHECKING or is_needed("SubscriptionFilter"):
         """Kinds of notification that a subscription delivers."""
 
         tools_list_changed: bool | None = None
-        """True to announce changes to the list of tools."""
         prompts_list_changed: bool | None = None
-        """True to announce changes to the list of prompts."""
         resources_list_changed: bool | None = None
-        """True to announce changes to the list of resources."""
         resource_subscriptions: list[str] | None = None
-        """URIs of the resources whose changes to announce."""
 
 
 if TYPE_CHECKING or is_needed("SubscriptionsAcknowledgedNotificationParams"):
@@ -1386,9 +1074,7 @@ if TYPE_CHECKING or is_needed("SubscriptionsAcknowledgedNotificationParams"):
         """Notifications that the server will deliver on a subscription."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         notifications: SubscriptionFilter
-        """Kinds of notification, among those wanted, that the server will deliver."""
 
 
 if TYPE_CHECKING or is_needed("SubscriptionsAcknowledgedNotification"):
@@ -1397,9 +1083,7 @@ if TYPE_CHECKING or is_needed("SubscriptionsAcknowledgedNotification"):
         """Server confirms a subscription and says which notifications it will deliver."""
 
         method: Literal["notifications/subscriptions/acknowledged"] = "notifications/subscriptions/acknowledged"
-        """Name of the method, which identifies the kind of message."""
         params: SubscriptionsAcknowledgedNotificationParams
-        """Parameters of the message."""
 
 
 if TYPE_CHECKING or is_needed("SubscriptionsListenRequestParams"):
@@ -1408,9 +1092,7 @@ if TYPE_CHECKING or is_needed("SubscriptionsListenRequestParams"):
         """Notifications that the new stream delivers."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         notifications: SubscriptionFilter
-        """Kinds of notification that the client wants."""
 
 
 if TYPE_CHECKING or is_needed("SubscriptionsListenRequest"):
@@ -1419,9 +1101,7 @@ if TYPE_CHECKING or is_needed("SubscriptionsListenRequest"):
         """Client opens a stream on which the server delivers notifications."""
 
         method: Literal["subscriptions/listen"] = "subscriptions/listen"
-        """Name of the method, which identifies the kind of message."""
         params: SubscriptionsListenRequestParams
-        """Parameters of the message."""
 
 
 if TYPE_CHECKING or is_needed("SubscriptionsListenResultMetaObject"):
@@ -1435,9 +1115,7 @@ if TYPE_CHECKING or is_needed("SubscriptionsListenResult", "Result"):
         """Server ends a subscription in an orderly way."""
 
         result_type: str = "complete"
-        """Kind of result, such as `complete` or `input_required`."""
         meta: Annotated[SubscriptionsListenResultMetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("SubscriptionsListenResultResponse"):
@@ -1446,11 +1124,8 @@ if TYPE_CHECKING or is_needed("SubscriptionsListenResultResponse"):
         """Successful JSON-RPC response that carries a `SubscriptionsListenResult`, sent when the server ends the subscription."""
 
         jsonrpc: Literal["2.0"] = "2.0"
-        """Version of JSON-RPC, always `2.0`."""
         id: RequestId
-        """Identifier that pairs a request with its response."""
         result: SubscriptionsListenResult
-        """Result of the request."""
 
 
 if TYPE_CHECKING or is_needed("TaskExecutionMode"):
@@ -1463,7 +1138,6 @@ if TYPE_CHECKING or is_needed("TaskMetadata"):
         """Request to run as a task, with the time to keep it."""
 
         ttl: int | None = None
-        """Time for which to keep the task after its creation, in milliseconds."""
 
 
 if TYPE_CHECKING or is_needed("ElicitRequestFormParams"):
@@ -1472,15 +1146,10 @@ if TYPE_CHECKING or is_needed("ElicitRequestFormParams"):
         """Question to the user that a form shown by the client answers."""
 
         mode: Literal["form"] = "form"
-        """Mode of the elicitation, always `form`."""
         message: str
-        """Message to the user about the requested input."""
         requested_schema: ElicitRequestedSchema
-        """JSON Schema of the form: a flat object of simple fields."""
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         task: TaskMetadata | None = None
-        """Request to run as a task."""
 
 
 if TYPE_CHECKING or is_needed("ElicitRequestURLParams"):
@@ -1489,17 +1158,11 @@ if TYPE_CHECKING or is_needed("ElicitRequestURLParams"):
         """Request that the user visit a URL, so that the input bypasses the client."""
 
         mode: Literal["url"] = "url"
-        """Mode of the elicitation, always `url`."""
         message: str
-        """Message to the user about the reason to visit the URL."""
         url: str
-        """Address that the user is to open."""
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         task: TaskMetadata | None = None
-        """Request to run as a task."""
         elicitation_id: str | None = None
-        """Identifier of the elicitation, unique within the server."""
 
 
 if TYPE_CHECKING or is_needed("ElicitRequestParams", "ElicitRequestFormParams", "ElicitRequestURLParams"):
@@ -1515,18 +1178,13 @@ if TYPE_CHECKING or is_needed("ElicitRequest"):
         """Server asks the client to get input from the user."""
 
         method: Literal["elicitation/create"] = "elicitation/create"
-        """Name of the method, which identifies the kind of message."""
         params: ElicitRequestParams
-        """Parameters of the message."""
 
 
 if TYPE_CHECKING or is_needed("ElicitationRequiredErrorData"):
 
     class ElicitationRequiredErrorData(Model):
-        """Elicitations to complete before the request is retried."""
-
         elicitations: list[ElicitRequestURLParams]
-        """Elicitations at URLs that the user must complete first."""
 
 
 if TYPE_CHECKING or is_needed("TaskAugmentedRequestParams"):
@@ -1535,9 +1193,7 @@ if TYPE_CHECKING or is_needed("TaskAugmentedRequestParams"):
         """Base of parameters of requests that may run as tasks."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         task: TaskMetadata | None = None
-        """Request to run as a task."""
 
 
 if TYPE_CHECKING or is_needed("TaskStatus"):
@@ -1551,19 +1207,12 @@ if TYPE_CHECKING or is_needed("Task"):
         """State of a piece of work whose outcome is fetched later."""
 
         task_id: str
-        """Identifier of the task."""
         status: TaskStatus
-        """State of the task."""
         status_message: str | None = None
-        """Description of the task's state, for people."""
         created_at: str
-        """Creation time of the task, in ISO 8601."""
         last_updated_at: str
-        """Time of the latest change to the task, in ISO 8601."""
         ttl: int | None
-        """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
         poll_interval: int | None = None
-        """Time to wait between polls of the task, in milliseconds."""
 
 
 if TYPE_CHECKING or is_needed("CancelTaskResult", "Result", "Task"):
@@ -1572,21 +1221,13 @@ if TYPE_CHECKING or is_needed("CancelTaskResult", "Result", "Task"):
         """Receiver answers `tasks/cancel` with the task."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         task_id: str
-        """Identifier of the task."""
         status: TaskStatus
-        """State of the task."""
         status_message: str | None = None
-        """Description of the task's state, for people."""
         created_at: str
-        """Creation time of the task, in ISO 8601."""
         last_updated_at: str
-        """Time of the latest change to the task, in ISO 8601."""
         ttl: int | None
-        """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
         poll_interval: int | None = None
-        """Time to wait between polls of the task, in milliseconds."""
 
 
 if TYPE_CHECKING or is_needed("CreateTaskResult", "Result"):
@@ -1595,9 +1236,7 @@ if TYPE_CHECKING or is_needed("CreateTaskResult", "Result"):
         """Receiver answers a request with a task that will produce the outcome later."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         task: Task
-        """The task that was created."""
 
 
 if TYPE_CHECKING or is_needed("ElicitRequestResult", "CreateTaskResult", "ElicitResult"):
@@ -1613,21 +1252,13 @@ if TYPE_CHECKING or is_needed("GetTaskResult", "Result", "Task"):
         """Receiver returns the current state of a task."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         task_id: str
-        """Identifier of the task."""
         status: TaskStatus
-        """State of the task."""
         status_message: str | None = None
-        """Description of the task's state, for people."""
         created_at: str
-        """Creation time of the task, in ISO 8601."""
         last_updated_at: str
-        """Time of the latest change to the task, in ISO 8601."""
         ttl: int | None
-        """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
         poll_interval: int | None = None
-        """Time to wait between polls of the task, in milliseconds."""
 
 
 if TYPE_CHECKING or is_needed("ListTasksResult", "Result"):
@@ -1636,11 +1267,8 @@ if TYPE_CHECKING or is_needed("ListTasksResult", "Result"):
         """Receiver returns one page of its tasks."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         next_cursor: str | None = None
-        """Position of the next page; absent on the last page."""
         tasks: list[Task]
-        """Tasks on this page."""
 
 
 if TYPE_CHECKING or is_needed("TaskStatusNotificationParams", "Task"):
@@ -1649,21 +1277,13 @@ if TYPE_CHECKING or is_needed("TaskStatusNotificationParams", "Task"):
         """New state of a task."""
 
         meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         task_id: str
-        """Identifier of the task."""
         status: TaskStatus
-        """State of the task."""
         status_message: str | None = None
-        """Description of the task's state, for people."""
         created_at: str
-        """Creation time of the task, in ISO 8601."""
         last_updated_at: str
-        """Time of the latest change to the task, in ISO 8601."""
         ttl: int | None
-        """Lifetime of the task from its creation, in milliseconds; null when it has no end."""
         poll_interval: int | None = None
-        """Time to wait between polls of the task, in milliseconds."""
 
 
 if TYPE_CHECKING or is_needed("TaskStatusNotification"):
@@ -1672,9 +1292,7 @@ if TYPE_CHECKING or is_needed("TaskStatusNotification"):
         """Side that runs a task tells the other that its state has changed."""
 
         method: Literal["notifications/tasks/status"] = "notifications/tasks/status"
-        """Name of the method, which identifies the kind of message."""
         params: TaskStatusNotificationParams
-        """Parameters of the message."""
 
 
 if TYPE_CHECKING or is_needed(
@@ -1724,10 +1342,7 @@ if TYPE_CHECKING or is_needed("TasksCreateMessageCapability"):
 if TYPE_CHECKING or is_needed("TasksElicitationCapability"):
 
     class TasksElicitationCapability(Model):
-        """Present when the client can ask the user for input."""
-
         create: TasksCreateElicitationCapability | None = None
-        """Present when `elicitation/create` may run as a task."""
 
 
 if TYPE_CHECKING or is_needed("TasksListCapability"):
@@ -1739,65 +1354,42 @@ if TYPE_CHECKING or is_needed("TasksListCapability"):
 if TYPE_CHECKING or is_needed("TasksSamplingCapability"):
 
     class TasksSamplingCapability(Model):
-        """Present when the client can generate messages."""
-
         create_message: TasksCreateMessageCapability | None = None
-        """Present when `sampling/createMessage` may run as a task."""
 
 
 if TYPE_CHECKING or is_needed("ClientTasksRequestsCapability"):
 
     class ClientTasksRequestsCapability(Model):
-        """Kinds of request that may run as tasks."""
-
         sampling: TasksSamplingCapability | None = None
-        """Present when the client can generate messages as a task."""
         elicitation: TasksElicitationCapability | None = None
-        """Present when the client can ask the user for input as a task."""
 
 
 if TYPE_CHECKING or is_needed("ClientTasksCapability"):
 
     class ClientTasksCapability(Model):
-        """Present when the client can run requests as tasks."""
-
         list_: Annotated[TasksListCapability | None, Field(alias="list")] = None
-        """Present when tasks may be listed with `tasks/list`."""
         cancel: TasksCancelCapability | None = None
-        """Present when tasks may be stopped with `tasks/cancel`."""
         requests: ClientTasksRequestsCapability | None = None
-        """Kinds of request that may run as tasks."""
 
 
 if TYPE_CHECKING or is_needed("TasksToolsCapability"):
 
     class TasksToolsCapability(Model):
-        """Present when the server offers tools."""
-
         call: TasksCallCapability | None = None
-        """Present when `tools/call` may run as a task."""
 
 
 if TYPE_CHECKING or is_needed("ServerTasksRequestsCapability"):
 
     class ServerTasksRequestsCapability(Model):
-        """Kinds of request that may run as tasks."""
-
         tools: TasksToolsCapability | None = None
-        """Present when the server can run tools as tasks."""
 
 
 if TYPE_CHECKING or is_needed("ServerTasksCapability"):
 
     class ServerTasksCapability(Model):
-        """Present when the server can run requests as tasks."""
-
         list_: Annotated[TasksListCapability | None, Field(alias="list")] = None
-        """Present when tasks may be listed with `tasks/list`."""
         cancel: TasksCancelCapability | None = None
-        """Present when tasks may be stopped with `tasks/cancel`."""
         requests: ServerTasksRequestsCapability | None = None
-        """Kinds of request that may run as tasks."""
 
 
 if TYPE_CHECKING or is_needed("TextContent"):
@@ -1806,13 +1398,9 @@ if TYPE_CHECKING or is_needed("TextContent"):
         """Text in a message or result."""
 
         type: Literal["text"] = "text"
-        """Constant that identifies the kind of object."""
         text: str
-        """The text itself."""
         annotations: Annotations | None = None
-        """Hints about the object: audience, importance and date."""
         meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("SamplingContent", "AudioContent", "ImageContent", "TextContent"):
@@ -1827,18 +1415,13 @@ if TYPE_CHECKING or is_needed("TextResourceContents", "ResourceContents"):
         """Contents of a resource, as text."""
 
         uri: Uri
-        """URI of the resource."""
         mime_type: str | None = None
-        """Media type of the content, such as `text/plain`."""
         meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         text: str
-        """The text itself."""
 
 
 if TYPE_CHECKING or is_needed("EmbeddedResourceResource", "BlobResourceContents", "TextResourceContents"):
     EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
-    """Contents of the resource."""
     if not TYPE_CHECKING:
         EmbeddedResourceResource = union("EmbeddedResourceResource", __name__, EmbeddedResourceResource, untagged)
 
@@ -1849,13 +1432,9 @@ if TYPE_CHECKING or is_needed("EmbeddedResource"):
         """Resource whose contents are included in a message or result."""
 
         type: Literal["resource"] = "resource"
-        """Constant that identifies the kind of object."""
         resource: EmbeddedResourceResource
-        """Contents of the resource."""
         annotations: Annotations | None = None
-        """Hints about the object: audience, importance and date."""
         meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed(
@@ -1873,15 +1452,10 @@ if TYPE_CHECKING or is_needed("CallToolResult", "Result"):
         """Server returns the output of a tool, or its error."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         result_type: str = "complete"
-        """Kind of result, such as `complete` or `input_required`."""
         content: list[ContentBlock]
-        """Output of the tool, for the model to read."""
         structured_content: Any | None = None
-        """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
         is_error: bool = False
-        """True if the tool failed; false when absent."""
 
 
 if TYPE_CHECKING or is_needed("CallToolRequestResult", "CallToolResult", "CreateTaskResult"):
@@ -1897,9 +1471,7 @@ if TYPE_CHECKING or is_needed("PromptMessage"):
         """One message of a prompt."""
 
         role: Role
-        """Role of the speaker: `user` or `assistant`."""
         content: ContentBlock
-        """Content of the message."""
 
 
 if TYPE_CHECKING or is_needed("GetPromptResult", "Result"):
@@ -1908,13 +1480,9 @@ if TYPE_CHECKING or is_needed("GetPromptResult", "Result"):
         """Server returns the messages of a prompt."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         result_type: str = "complete"
-        """Kind of result, such as `complete` or `input_required`."""
         description: str | None = None
-        """Purpose of the prompt."""
         messages: list[PromptMessage]
-        """Messages of the prompt, in order."""
 
 
 if TYPE_CHECKING or is_needed("ReadResourceResult", "CacheableResult"):
@@ -1923,35 +1491,23 @@ if TYPE_CHECKING or is_needed("ReadResourceResult", "CacheableResult"):
         """Server returns the contents of a resource."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         result_type: str = "complete"
-        """Kind of result, such as `complete` or `input_required`."""
         ttl_ms: Annotated[int, Field(ge=0)] = 0
-        """Time for which the result may be cached, in milliseconds."""
         cache_scope: Literal["private", "public"] = "private"
-        """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
         contents: list[EmbeddedResourceResource]
-        """Contents of the resource, in one part or several."""
 
 
 if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItemsAnyOfItem"):
 
     class TitledMultiSelectEnumSchemaItemsAnyOfItem(Model):
-        """Choices, each with its label."""
-
         const: str
-        """Value of the choice."""
         title: str
-        """Label of the choice."""
 
 
 if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchemaItems"):
 
     class TitledMultiSelectEnumSchemaItems(Model):
-        """Schema of the values to choose from."""
-
         any_of: list[TitledMultiSelectEnumSchemaItemsAnyOfItem]
-        """Choices, each with its label."""
 
 
 if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchema"):
@@ -1960,30 +1516,19 @@ if TYPE_CHECKING or is_needed("TitledMultiSelectEnumSchema"):
         """Form field for any number of choices, each with a label."""
 
         type: Literal["array"] = "array"
-        """JSON Schema type of the field, always `array`."""
         title: str | None = None
-        """Label of the field in the form."""
         description: str | None = None
-        """Purpose of the field, shown with it."""
         min_items: int | None = None
-        """Smallest number of choices allowed."""
         max_items: int | None = None
-        """Largest number of choices allowed."""
         items: TitledMultiSelectEnumSchemaItems
-        """Schema of the values to choose from."""
         default: list[str] | None = None
-        """Initially chosen values."""
 
 
 if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchemaOneOfItem"):
 
     class TitledSingleSelectEnumSchemaOneOfItem(Model):
-        """Choices, each with its label."""
-
         const: str
-        """Value of the choice."""
         title: str
-        """Label of the choice."""
 
 
 if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchema"):
@@ -1992,15 +1537,10 @@ if TYPE_CHECKING or is_needed("TitledSingleSelectEnumSchema"):
         """Form field for one choice among labelled values."""
 
         type: Literal["string"] = "string"
-        """JSON Schema type of the field, always `string`."""
         title: str | None = None
-        """Label of the field in the form."""
         description: str | None = None
-        """Purpose of the field, shown with it."""
         one_of: list[TitledSingleSelectEnumSchemaOneOfItem]
-        """Choices, each with its label."""
         default: str | None = None
-        """Initial value of the field."""
 
 
 if TYPE_CHECKING or is_needed("ToolAnnotations"):
@@ -2009,15 +1549,10 @@ if TYPE_CHECKING or is_needed("ToolAnnotations"):
         """Hints about how a tool behaves, not to be relied on from an untrusted server."""
 
         title: str | None = None
-        """Name to show to people."""
         read_only_hint: bool | None = None
-        """True if the tool changes nothing; false when absent."""
         destructive_hint: bool | None = None
-        """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
         idempotent_hint: bool | None = None
-        """True if a repeated call with equal arguments changes nothing more; false when absent."""
         open_world_hint: bool | None = None
-        """True if the tool interacts with external systems, as a web search does; true when absent."""
 
 
 if TYPE_CHECKING or is_needed("ToolChoice"):
@@ -2026,7 +1561,6 @@ if TYPE_CHECKING or is_needed("ToolChoice"):
         """Rule for the model: it may, must or must not use tools."""
 
         mode: Literal["auto", "none", "required"] | None = None
-        """Rule for the model: it decides (`auto`), must use a tool (`required`) or must not (`none`)."""
 
 
 if TYPE_CHECKING or is_needed("ToolExecution"):
@@ -2035,12 +1569,10 @@ if TYPE_CHECKING or is_needed("ToolExecution"):
         """Ways in which a tool may be run."""
 
         task_support: Literal["forbidden", "optional", "required"] | None = None
-        """Support for calls as tasks: `forbidden`, `optional` or `required`; `forbidden` when absent."""
 
 
 if TYPE_CHECKING or is_needed("ToolInputSchema"):
     ToolInputSchema = TypeAliasType("ToolInputSchema", dict[str, Any])
-    """JSON Schema of the tool's arguments."""
 
 
 if TYPE_CHECKING or is_needed("ToolListChangedNotification"):
@@ -2049,9 +1581,7 @@ if TYPE_CHECKING or is_needed("ToolListChangedNotification"):
         """Server tells the client that its list of tools has changed."""
 
         method: Literal["notifications/tools/list_changed"] = "notifications/tools/list_changed"
-        """Name of the method, which identifies the kind of message."""
         params: NotificationParams | None = None
-        """Parameters of the message."""
 
 
 if TYPE_CHECKING or is_needed(
@@ -2086,7 +1616,6 @@ if TYPE_CHECKING or is_needed(
 
 if TYPE_CHECKING or is_needed("ToolOutputSchema"):
     ToolOutputSchema = TypeAliasType("ToolOutputSchema", dict[str, Any])
-    """JSON Schema of the tool's structured output."""
 
 
 if TYPE_CHECKING or is_needed("Tool", "BaseMetadata"):
@@ -2095,23 +1624,14 @@ if TYPE_CHECKING or is_needed("Tool", "BaseMetadata"):
         """A function that the server offers to the model, with the schema of its arguments."""
 
         name: str
-        """Identifier by which the tool is called."""
         title: str | None = None
-        """Name to show to people, ahead of `annotations.title`."""
         icons: list[Icon] | None = None
-        """Pictures for user interfaces, in various sizes and formats."""
         description: str | None = None
-        """Description of the tool, for the model."""
         input_schema: ToolInputSchema
-        """JSON Schema of the tool's arguments."""
         output_schema: ToolOutputSchema | None = None
-        """JSON Schema of the tool's structured output."""
         annotations: ToolAnnotations | None = None
-        """Hints about how the tool behaves."""
         meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         execution: ToolExecution | None = None
-        """Ways in which the tool may be run."""
 
 
 if TYPE_CHECKING or is_needed("ListToolsResult", "CacheableResult", "PaginatedResult"):
@@ -2120,17 +1640,11 @@ if TYPE_CHECKING or is_needed("ListToolsResult", "CacheableResult", "PaginatedRe
         """Server returns one page of its tools."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         result_type: str = "complete"
-        """Kind of result, such as `complete` or `input_required`."""
         next_cursor: str | None = None
-        """Position of the next page; absent on the last page."""
         ttl_ms: Annotated[int, Field(ge=0)] = 0
-        """Time for which the result may be cached, in milliseconds."""
         cache_scope: Literal["private", "public"] = "private"
-        """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
         tools: list[Tool]
-        """Tools on this page."""
 
 
 if TYPE_CHECKING or is_needed("ListToolsResultResponse"):
@@ -2139,11 +1653,8 @@ if TYPE_CHECKING or is_needed("ListToolsResultResponse"):
         """Successful JSON-RPC response that carries a `ListToolsResult`."""
 
         jsonrpc: Literal["2.0"] = "2.0"
-        """Version of JSON-RPC, always `2.0`."""
         id: RequestId
-        """Identifier that pairs a request with its response."""
         result: ListToolsResult
-        """Result of the request."""
 
 
 if TYPE_CHECKING or is_needed("ToolResultContent"):
@@ -2152,17 +1663,11 @@ if TYPE_CHECKING or is_needed("ToolResultContent"):
         """Outcome of a tool call, given back to the model."""
 
         type: Literal["tool_result"] = "tool_result"
-        """Constant that identifies the kind of object."""
         tool_use_id: str
-        """Identifier of the tool call that this answers."""
         content: list[ContentBlock] = []
-        """Output of the tool, or a description of its error."""
         structured_content: Any | None = None
-        """Output of the tool as a JSON value, fitting its `outputSchema` if it has one."""
         is_error: bool | None = None
-        """True if the tool failed; false when absent."""
         meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the result, which the client should keep in later requests to help caching."""
 
 
 if TYPE_CHECKING or is_needed("ToolUseContent"):
@@ -2171,15 +1676,10 @@ if TYPE_CHECKING or is_needed("ToolUseContent"):
         """Call of a tool that the model asks for."""
 
         type: Literal["tool_use"] = "tool_use"
-        """Constant that identifies the kind of object."""
         id: str
-        """Identifier of the call, which its result repeats as `toolUseId`."""
         name: str
-        """Tool to run, by its name."""
         input: dict[str, Any]
-        """Arguments for the tool, by name."""
         meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the call, which the client should keep in later requests to help caching."""
 
 
 if TYPE_CHECKING or is_needed(
@@ -2201,7 +1701,6 @@ if TYPE_CHECKING or is_needed("CreateMessageResult", "Result"):
         """Client returns the message that the model generated."""
 
         role: Role
-        """Role of the speaker: `user` or `assistant`."""
         content: (
             TextContent
             | ImageContent
@@ -2210,13 +1709,9 @@ if TYPE_CHECKING or is_needed("CreateMessageResult", "Result"):
             | ToolResultContent
             | list[SamplingMessageContentBlock]
         )
-        """Output of the model, in one piece or several."""
         meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         model: str
-        """Model that wrote the message."""
         stop_reason: str | None = None
-        """Reason why generation stopped, such as `endTurn`, `stopSequence`, `maxTokens` or `toolUse`."""
 
 
 if TYPE_CHECKING or is_needed(
@@ -2270,17 +1765,11 @@ if TYPE_CHECKING or is_needed("CallToolRequestParams"):
         """Tool to run, with its arguments."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         input_responses: InputResponses | None = None
-        """Answers to the requests for input, by identifier of the request."""
         request_state: str | None = None
-        """Opaque state from the server, which the client returns unchanged when it retries the request."""
         name: str
-        """Tool to run, by its name."""
         arguments: dict[str, Any] | None = None
-        """Arguments for the tool, by name."""
         task: TaskMetadata | None = None
-        """Request to run as a task."""
 
 
 if TYPE_CHECKING or is_needed("CallToolRequest"):
@@ -2289,9 +1778,7 @@ if TYPE_CHECKING or is_needed("CallToolRequest"):
         """Client asks the server to run a tool."""
 
         method: Literal["tools/call"] = "tools/call"
-        """Name of the method, which identifies the kind of message."""
         params: CallToolRequestParams
-        """Parameters of the message."""
 
 
 if TYPE_CHECKING or is_needed("GetPromptRequestParams"):
@@ -2300,15 +1787,10 @@ if TYPE_CHECKING or is_needed("GetPromptRequestParams"):
         """Prompt to fetch, with its arguments."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         input_responses: InputResponses | None = None
-        """Answers to the requests for input, by identifier of the request."""
         request_state: str | None = None
-        """Opaque state from the server, which the client returns unchanged when it retries the request."""
         name: str
-        """Name of the prompt to fetch."""
         arguments: dict[str, str] | None = None
-        """Values for the arguments of the prompt, by name."""
 
 
 if TYPE_CHECKING or is_needed("GetPromptRequest"):
@@ -2317,9 +1799,7 @@ if TYPE_CHECKING or is_needed("GetPromptRequest"):
         """Client asks the server for a prompt filled in with arguments."""
 
         method: Literal["prompts/get"] = "prompts/get"
-        """Name of the method, which identifies the kind of message."""
         params: GetPromptRequestParams
-        """Parameters of the message."""
 
 
 if TYPE_CHECKING or is_needed("InputResponseRequestParams"):
@@ -2328,11 +1808,8 @@ if TYPE_CHECKING or is_needed("InputResponseRequestParams"):
         """Base of parameters with which a client retries a request, adding the input asked for."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         input_responses: InputResponses | None = None
-        """Answers to the requests for input, by identifier of the request."""
         request_state: str | None = None
-        """Opaque state from the server, which the client returns unchanged when it retries the request."""
 
 
 if TYPE_CHECKING or is_needed("ReadResourceRequestParams"):
@@ -2341,13 +1818,9 @@ if TYPE_CHECKING or is_needed("ReadResourceRequestParams"):
         """Resource to read."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         uri: Uri
-        """URI to read."""
         input_responses: InputResponses | None = None
-        """Answers to the requests for input, by identifier of the request."""
         request_state: str | None = None
-        """Opaque state from the server, which the client returns unchanged when it retries the request."""
 
 
 if TYPE_CHECKING or is_needed("ReadResourceRequest"):
@@ -2356,9 +1829,7 @@ if TYPE_CHECKING or is_needed("ReadResourceRequest"):
         """Client asks the server for the contents of a resource."""
 
         method: Literal["resources/read"] = "resources/read"
-        """Name of the method, which identifies the kind of message."""
         params: ReadResourceRequestParams
-        """Parameters of the message."""
 
 
 if TYPE_CHECKING or is_needed("SamplingMessage"):
@@ -2367,7 +1838,6 @@ if TYPE_CHECKING or is_needed("SamplingMessage"):
         """One message of a conversation with a language model."""
 
         role: Role
-        """Role of the speaker: `user` or `assistant`."""
         content: (
             TextContent
             | ImageContent
@@ -2376,9 +1846,7 @@ if TYPE_CHECKING or is_needed("SamplingMessage"):
             | ToolResultContent
             | list[SamplingMessageContentBlock]
         )
-        """Content of the message, in one piece or several."""
         meta: Annotated[MetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
 
 
 if TYPE_CHECKING or is_needed("CreateMessageRequestParams"):
@@ -2387,29 +1855,17 @@ if TYPE_CHECKING or is_needed("CreateMessageRequestParams"):
         """Conversation to continue, with limits and preferences for the generation."""
 
         messages: list[SamplingMessage]
-        """Messages of the conversation, in order."""
         model_preferences: ModelPreferences | None = None
-        """Preferences of the server for the model; the client may ignore them."""
         system_prompt: str | None = None
-        """System prompt that the server proposes; the client may change or drop it."""
         include_context: Literal["allServers", "none", "thisServer"] | None = None
-        """Servers whose context is added to the prompt: `none`, `thisServer` or `allServers`."""
         temperature: float | int | None = None
-        """Randomness of the generation; higher values give more varied text."""
         max_tokens: int
-        """Largest number of tokens to generate."""
         stop_sequences: list[str] | None = None
-        """Strings at which generation stops."""
         metadata: JSONObject | None = None
-        """Extra data for the model's provider, in a form of that provider's choice."""
         tools: list[Tool] | None = None
-        """Tools on offer to the model."""
         tool_choice: ToolChoice | None = None
-        """Rule for the model: it may, must or must not use tools; it may when absent."""
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         task: TaskMetadata | None = None
-        """Request to run as a task."""
 
 
 if TYPE_CHECKING or is_needed("CreateMessageRequest"):
@@ -2418,9 +1874,7 @@ if TYPE_CHECKING or is_needed("CreateMessageRequest"):
         """Server asks the client to generate a message with a language model."""
 
         method: Literal["sampling/createMessage"] = "sampling/createMessage"
-        """Name of the method, which identifies the kind of message."""
         params: CreateMessageRequestParams
-        """Parameters of the message."""
 
 
 if TYPE_CHECKING or is_needed("InputRequest", "CreateMessageRequest", "ElicitRequest", "ListRootsRequest"):
@@ -2441,18 +1895,13 @@ if TYPE_CHECKING or is_needed("InputRequiredResult", "Result"):
         """Server reports that it needs more input before it can complete the request."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         result_type: str = "input_required"
-        """Kind of result, `input_required` here."""
         input_requests: InputRequests | None = None
-        """Requests for input that await the client's answer, by identifier."""
         request_state: str | None = None
-        """Opaque state from the server, which the client returns unchanged when it retries the request."""
 
 
 if TYPE_CHECKING or is_needed("CallToolResultResponseResult", "CallToolResult", "InputRequiredResult"):
     CallToolResultResponseResult: TypeAlias = InputRequiredResult | CallToolResult
-    """Output of the tool, or a request for more input."""
     if not TYPE_CHECKING:
         CallToolResultResponseResult = union(
             "CallToolResultResponseResult", __name__, CallToolResultResponseResult, untagged
@@ -2465,16 +1914,12 @@ if TYPE_CHECKING or is_needed("CallToolResultResponse"):
         """Successful JSON-RPC response that carries a `CallToolResult` or an `InputRequiredResult`."""
 
         jsonrpc: Literal["2.0"] = "2.0"
-        """Version of JSON-RPC, always `2.0`."""
         id: RequestId
-        """Identifier that pairs a request with its response."""
         result: CallToolResultResponseResult
-        """Output of the tool, or a request for more input."""
 
 
 if TYPE_CHECKING or is_needed("GetPromptResultResponseResult", "GetPromptResult", "InputRequiredResult"):
     GetPromptResultResponseResult: TypeAlias = InputRequiredResult | GetPromptResult
-    """Messages of the prompt, or a request for more input."""
     if not TYPE_CHECKING:
         GetPromptResultResponseResult = union(
             "GetPromptResultResponseResult", __name__, GetPromptResultResponseResult, untagged
@@ -2487,16 +1932,12 @@ if TYPE_CHECKING or is_needed("GetPromptResultResponse"):
         """Successful JSON-RPC response that carries a `GetPromptResult` or an `InputRequiredResult`."""
 
         jsonrpc: Literal["2.0"] = "2.0"
-        """Version of JSON-RPC, always `2.0`."""
         id: RequestId
-        """Identifier that pairs a request with its response."""
         result: GetPromptResultResponseResult
-        """Messages of the prompt, or a request for more input."""
 
 
 if TYPE_CHECKING or is_needed("ReadResourceResultResponseResult", "InputRequiredResult", "ReadResourceResult"):
     ReadResourceResultResponseResult: TypeAlias = InputRequiredResult | ReadResourceResult
-    """Contents of the resource, or a request for more input."""
     if not TYPE_CHECKING:
         ReadResourceResultResponseResult = union(
             "ReadResourceResultResponseResult", __name__, ReadResourceResultResponseResult, untagged
@@ -2509,11 +1950,8 @@ if TYPE_CHECKING or is_needed("ReadResourceResultResponse"):
         """Successful JSON-RPC response that carries a `ReadResourceResult` or an `InputRequiredResult`."""
 
         jsonrpc: Literal["2.0"] = "2.0"
-        """Version of JSON-RPC, always `2.0`."""
         id: RequestId
-        """Identifier that pairs a request with its response."""
         result: ReadResourceResultResponseResult
-        """Contents of the resource, or a request for more input."""
 
 
 if TYPE_CHECKING or is_needed(
@@ -2545,10 +1983,7 @@ if TYPE_CHECKING or is_needed(
 if TYPE_CHECKING or is_needed("ToolsCapability"):
 
     class ToolsCapability(Model):
-        """Present when the server offers tools."""
-
         list_changed: bool | None = None
-        """True if changes to the list are announced by notifications."""
 
 
 if TYPE_CHECKING or is_needed("ServerCapabilities"):
@@ -2557,21 +1992,13 @@ if TYPE_CHECKING or is_needed("ServerCapabilities"):
         """Optional features that the server supports."""
 
         experimental: dict[str, JSONObject] | None = None
-        """Features outside the protocol, by name."""
         logging: LoggingCapability | None = None
-        """Present when the server can send log messages."""
         completions: CompletionsCapability | None = None
-        """Present when the server can suggest values for arguments."""
         prompts: PromptsCapability | None = None
-        """Present when the server offers prompts."""
         resources: ResourcesCapability | None = None
-        """Present when the server offers resources."""
         tools: ToolsCapability | None = None
-        """Present when the server offers tools."""
         extensions: dict[str, JSONObject] | None = None
-        """Settings of the extensions supported, by identifier of the extension."""
         tasks: ServerTasksCapability | None = None
-        """Present when the server can run requests as tasks."""
 
 
 if TYPE_CHECKING or is_needed("DiscoverResult", "CacheableResult"):
@@ -2580,19 +2007,12 @@ if TYPE_CHECKING or is_needed("DiscoverResult", "CacheableResult"):
         """Server returns its supported versions, its capabilities and instructions for its use."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         result_type: str = "complete"
-        """Kind of result, such as `complete` or `input_required`."""
         ttl_ms: Annotated[int, Field(ge=0)] = 0
-        """Time for which the result may be cached, in milliseconds."""
         cache_scope: Literal["private", "public"] = "private"
-        """Scope of the cache: `public` for anyone, `private` for the same authorization only."""
         supported_versions: list[str]
-        """Protocol versions in which the server accepts requests."""
         capabilities: ServerCapabilities
-        """Optional features that the server supports."""
         instructions: str | None = None
-        """Advice for the model on making good use of the server."""
 
 
 if TYPE_CHECKING or is_needed("DiscoverResultResponse"):
@@ -2601,11 +2021,8 @@ if TYPE_CHECKING or is_needed("DiscoverResultResponse"):
         """Successful JSON-RPC response that carries a `DiscoverResult`."""
 
         jsonrpc: Literal["2.0"] = "2.0"
-        """Version of JSON-RPC, always `2.0`."""
         id: RequestId
-        """Identifier that pairs a request with its response."""
         result: DiscoverResult
-        """Result of the request."""
 
 
 if TYPE_CHECKING or is_needed("InitializeResult", "Result"):
@@ -2614,15 +2031,10 @@ if TYPE_CHECKING or is_needed("InitializeResult", "Result"):
         """Server accepts a session, stating its protocol version and capabilities."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         protocol_version: str
-        """Protocol version that the server has chosen."""
         capabilities: ServerCapabilities
-        """Optional features that the server supports."""
         server_info: Implementation
-        """Name and version of the server."""
         instructions: str | None = None
-        """Advice for the model on making good use of the server."""
 
 
 if TYPE_CHECKING or is_needed(
@@ -2672,14 +2084,9 @@ if TYPE_CHECKING or is_needed(
 if TYPE_CHECKING or is_needed("URLElicitationRequiredErrorError"):
 
     class URLElicitationRequiredErrorError(Model):
-        """The failure, as a JSON-RPC error object."""
-
         code: Literal[-32042] = -32042
-        """Code of this error, always `-32042`."""
         message: str
-        """Short description of the error."""
         data: ElicitationRequiredErrorData
-        """Elicitations to complete before the request is retried."""
 
 
 if TYPE_CHECKING or is_needed("URLElicitationRequiredError"):
@@ -2688,11 +2095,8 @@ if TYPE_CHECKING or is_needed("URLElicitationRequiredError"):
         """Server rejects a request until the user has completed elicitations at URLs."""
 
         jsonrpc: Literal["2.0"] = "2.0"
-        """Version of JSON-RPC, always `2.0`."""
         id: RequestId | None = None
-        """Identifier that pairs a request with its response."""
         error: URLElicitationRequiredErrorError
-        """The failure, as a JSON-RPC error object."""
 
 
 if TYPE_CHECKING or is_needed("UnsubscribeRequestParams"):
@@ -2701,9 +2105,7 @@ if TYPE_CHECKING or is_needed("UnsubscribeRequestParams"):
         """Resource to watch no longer."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         uri: Uri
-        """URI of the resource to watch no longer."""
 
 
 if TYPE_CHECKING or is_needed("UnsubscribeRequest"):
@@ -2712,33 +2114,22 @@ if TYPE_CHECKING or is_needed("UnsubscribeRequest"):
         """Client asks the server to stop announcing changes to a resource."""
 
         method: Literal["resources/unsubscribe"] = "resources/unsubscribe"
-        """Name of the method, which identifies the kind of message."""
         params: UnsubscribeRequestParams
-        """Parameters of the message."""
 
 
 if TYPE_CHECKING or is_needed("UnsupportedProtocolVersionErrorData"):
 
     class UnsupportedProtocolVersionErrorData(Model):
-        """Version asked for, and the versions to choose from."""
-
         supported: list[str]
-        """Protocol versions with which the client may retry."""
         requested: str
-        """Protocol version for which the client asked."""
 
 
 if TYPE_CHECKING or is_needed("UnsupportedProtocolVersionErrorError"):
 
     class UnsupportedProtocolVersionErrorError(Model):
-        """The failure, as a JSON-RPC error object."""
-
         code: Literal[-32022] = -32022
-        """Code of this error, always `-32022`."""
         message: str
-        """Short description of the error."""
         data: UnsupportedProtocolVersionErrorData
-        """Version asked for, and the versions to choose from."""
 
 
 if TYPE_CHECKING or is_needed("UnsupportedProtocolVersionError"):
@@ -2747,22 +2138,15 @@ if TYPE_CHECKING or is_needed("UnsupportedProtocolVersionError"):
         """Server rejects a request in a protocol version that it does not support."""
 
         jsonrpc: Literal["2.0"] = "2.0"
-        """Version of JSON-RPC, always `2.0`."""
         id: RequestId | None = None
-        """Identifier that pairs a request with its response."""
         error: UnsupportedProtocolVersionErrorError
-        """The failure, as a JSON-RPC error object."""
 
 
 if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchemaItems"):
 
     class UntitledMultiSelectEnumSchemaItems(Model):
-        """Schema of the values to choose from."""
-
         type: Literal["string"] = "string"
-        """JSON Schema type of a choice, always `string`."""
         enum: list[str]
-        """Allowed values."""
 
 
 if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchema"):
@@ -2771,19 +2155,12 @@ if TYPE_CHECKING or is_needed("UntitledMultiSelectEnumSchema"):
         """Form field for any number of choices, shown as their plain values."""
 
         type: Literal["array"] = "array"
-        """JSON Schema type of the field, always `array`."""
         title: str | None = None
-        """Label of the field in the form."""
         description: str | None = None
-        """Purpose of the field, shown with it."""
         min_items: int | None = None
-        """Smallest number of choices allowed."""
         max_items: int | None = None
-        """Largest number of choices allowed."""
         items: UntitledMultiSelectEnumSchemaItems
-        """Schema of the values to choose from."""
         default: list[str] | None = None
-        """Initially chosen values."""
 
 
 if TYPE_CHECKING or is_needed("MultiSelectEnumSchema", "TitledMultiSelectEnumSchema", "UntitledMultiSelectEnumSchema"):
@@ -2799,15 +2176,10 @@ if TYPE_CHECKING or is_needed("UntitledSingleSelectEnumSchema"):
         """Form field for one choice, shown as its plain value."""
 
         type: Literal["string"] = "string"
-        """JSON Schema type of the field, always `string`."""
         title: str | None = None
-        """Label of the field in the form."""
         description: str | None = None
-        """Purpose of the field, shown with it."""
         enum: list[str]
-        """Allowed values."""
         default: str | None = None
-        """Initial value of the field."""
 
 
 if TYPE_CHECKING or is_needed(
@@ -2857,12 +2229,8 @@ if TYPE_CHECKING or is_needed("UrlElicitationCapability"):
 if TYPE_CHECKING or is_needed("ElicitationCapability"):
 
     class ElicitationCapability(Model):
-        """Present when the client can ask the user for input."""
-
         form: FormElicitationCapability | None = None
-        """Present when the client can show forms to the user."""
         url: UrlElicitationCapability | None = None
-        """Present when the client can send the user to a URL."""
 
 
 if TYPE_CHECKING or is_needed("ClientCapabilities"):
@@ -2871,17 +2239,11 @@ if TYPE_CHECKING or is_needed("ClientCapabilities"):
         """Optional features that the client supports."""
 
         experimental: dict[str, JSONObject] | None = None
-        """Features outside the protocol, by name."""
         roots: RootsCapability | None = None
-        """Present when the client can list its roots."""
         sampling: SamplingCapability | None = None
-        """Present when the client can generate messages."""
         elicitation: ElicitationCapability | None = None
-        """Present when the client can ask the user for input."""
         extensions: dict[str, JSONObject] | None = None
-        """Settings of the extensions supported, by identifier of the extension."""
         tasks: ClientTasksCapability | None = None
-        """Present when the client can run requests as tasks."""
 
 
 if TYPE_CHECKING or is_needed("InitializeRequestParams"):
@@ -2890,13 +2252,9 @@ if TYPE_CHECKING or is_needed("InitializeRequestParams"):
         """Protocol version, capabilities and identity of the client."""
 
         meta: Annotated[RequestParamsMeta | None, Field(alias="_meta")] = None
-        """Additional data about the message or object, under namespaced keys."""
         protocol_version: str
-        """Newest protocol version that the client supports."""
         capabilities: ClientCapabilities
-        """Optional features that the client supports."""
         client_info: Implementation
-        """Name and version of the client."""
 
 
 if TYPE_CHECKING or is_needed("InitializeRequest"):
@@ -2905,9 +2263,7 @@ if TYPE_CHECKING or is_needed("InitializeRequest"):
         """Client opens a session, stating its protocol version and capabilities."""
 
         method: Literal["initialize"] = "initialize"
-        """Name of the method, which identifies the kind of message."""
         params: InitializeRequestParams
-        """Parameters of the message."""
 
 
 if TYPE_CHECKING or is_needed(
@@ -2961,23 +2317,15 @@ if TYPE_CHECKING or is_needed(
 if TYPE_CHECKING or is_needed("MissingRequiredClientCapabilityErrorData"):
 
     class MissingRequiredClientCapabilityErrorData(Model):
-        """Capabilities that the client would have to declare."""
-
         required_capabilities: ClientCapabilities
-        """Capabilities that the request needs and the client did not declare."""
 
 
 if TYPE_CHECKING or is_needed("MissingRequiredClientCapabilityErrorError"):
 
     class MissingRequiredClientCapabilityErrorError(Model):
-        """The failure, as a JSON-RPC error object."""
-
         code: Literal[-32021] = -32021
-        """Code of this error, always `-32021`."""
         message: str
-        """Short description of the error."""
         data: MissingRequiredClientCapabilityErrorData
-        """Capabilities that the client would have to declare."""
 
 
 if TYPE_CHECKING or is_needed("MissingRequiredClientCapabilityError"):
@@ -2986,11 +2334,8 @@ if TYPE_CHECKING or is_needed("MissingRequiredClientCapabilityError"):
         """Server rejects a request that needs a capability which the client has not declared."""
 
         jsonrpc: Literal["2.0"] = "2.0"
-        """Version of JSON-RPC, always `2.0`."""
         id: RequestId | None = None
-        """Identifier that pairs a request with its response."""
         error: MissingRequiredClientCapabilityErrorError
-        """The failure, as a JSON-RPC error object."""
 
 
 # Other names of these types.

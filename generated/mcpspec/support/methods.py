@@ -36,12 +36,12 @@ class Method(Generic[ParamsT, ResultT]):
     """Type of the whole message."""
     params: TypeForm[ParamsT]
     """Type of the parameters; `NoneType` if the method has none."""
-    params_required: bool
-    """True if a message must have parameters. Otherwise absent parameters mean empty ones."""
     result: TypeForm[ResultT]
     """Type of the result; `NoneType` for notifications."""
     handler: str
     """Name of the handler's method, such as `call_tool`."""
+    params_required: bool = True
+    """True if a message must have parameters. Otherwise absent parameters mean empty ones."""
 
     @property
     def exact(self) -> Method[Any, Any]:

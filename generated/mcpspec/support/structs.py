@@ -389,7 +389,7 @@ def schema_hook(kind: Any) -> dict[str, Any]:
 
     The `schema_hook` for JSON Schemas, as in `msgspec.json.schema(structs.Tool, schema_hook=schema_hook)`.
     """
-    from mcpspec.support.struct_schemas import custom_schema
+    from mcpspec.support.json_schema import custom_schema
 
     return custom_schema(kind)
 

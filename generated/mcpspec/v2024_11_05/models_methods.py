@@ -25,25 +25,25 @@ RESOURCE_NOT_FOUND: Final = -32002
 COMPLETION_COMPLETE: Final[Method[models.CompleteRequestParams, models.CompleteResult]] = Method(
     name="completion/complete", sender="client", kind="request", handler="complete",
     message=models.CompleteRequest,
-    params=models.CompleteRequestParams, params_required=True,
+    params=models.CompleteRequestParams,
     result=models.CompleteResult,
 )  # fmt: skip
 INITIALIZE: Final[Method[models.InitializeRequestParams, models.InitializeResult]] = Method(
     name="initialize", sender="client", kind="request", handler="initialize",
     message=models.InitializeRequest,
-    params=models.InitializeRequestParams, params_required=True,
+    params=models.InitializeRequestParams,
     result=models.InitializeResult,
 )  # fmt: skip
 LOGGING_SET_LEVEL: Final[Method[models.SetLevelRequestParams, models.EmptyResult]] = Method(
     name="logging/setLevel", sender="client", kind="request", handler="set_level",
     message=models.SetLevelRequest,
-    params=models.SetLevelRequestParams, params_required=True,
+    params=models.SetLevelRequestParams,
     result=models.EmptyResult,
 )  # fmt: skip
 NOTIFICATIONS_CANCELLED: Final[Method[models.CancelledNotificationParams, None]] = Method(
     name="notifications/cancelled", sender="both", kind="notification", handler="cancelled",
     message=models.CancelledNotification,
-    params=models.CancelledNotificationParams, params_required=True,
+    params=models.CancelledNotificationParams,
     result=NoneType,
 )  # fmt: skip
 NOTIFICATIONS_INITIALIZED: Final[Method[models.InitializedNotificationParams, None]] = Method(
@@ -55,13 +55,13 @@ NOTIFICATIONS_INITIALIZED: Final[Method[models.InitializedNotificationParams, No
 NOTIFICATIONS_MESSAGE: Final[Method[models.LoggingMessageNotificationParams, None]] = Method(
     name="notifications/message", sender="server", kind="notification", handler="logging_message",
     message=models.LoggingMessageNotification,
-    params=models.LoggingMessageNotificationParams, params_required=True,
+    params=models.LoggingMessageNotificationParams,
     result=NoneType,
 )  # fmt: skip
 NOTIFICATIONS_PROGRESS: Final[Method[models.ProgressNotificationParams, None]] = Method(
     name="notifications/progress", sender="both", kind="notification", handler="progress",
     message=models.ProgressNotification,
-    params=models.ProgressNotificationParams, params_required=True,
+    params=models.ProgressNotificationParams,
     result=NoneType,
 )  # fmt: skip
 NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[models.PromptListChangedNotificationParams, None]] = Method(
@@ -79,7 +79,7 @@ NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[models.ResourceListChangedNot
 NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[models.ResourceUpdatedNotificationParams, None]] = Method(
     name="notifications/resources/updated", sender="server", kind="notification", handler="resource_updated",
     message=models.ResourceUpdatedNotification,
-    params=models.ResourceUpdatedNotificationParams, params_required=True,
+    params=models.ResourceUpdatedNotificationParams,
     result=NoneType,
 )  # fmt: skip
 NOTIFICATIONS_ROOTS_LIST_CHANGED: Final[Method[models.RootsListChangedNotificationParams, None]] = Method(
@@ -103,7 +103,7 @@ PING: Final[Method[models.PingRequestParams, models.EmptyResult]] = Method(
 PROMPTS_GET: Final[Method[models.GetPromptRequestParams, models.GetPromptResult]] = Method(
     name="prompts/get", sender="client", kind="request", handler="get_prompt",
     message=models.GetPromptRequest,
-    params=models.GetPromptRequestParams, params_required=True,
+    params=models.GetPromptRequestParams,
     result=models.GetPromptResult,
 )  # fmt: skip
 PROMPTS_LIST: Final[Method[models.ListPromptsRequestParams, models.ListPromptsResult]] = Method(
@@ -121,13 +121,13 @@ RESOURCES_LIST: Final[Method[models.ListResourcesRequestParams, models.ListResou
 RESOURCES_READ: Final[Method[models.ReadResourceRequestParams, models.ReadResourceResult]] = Method(
     name="resources/read", sender="client", kind="request", handler="read_resource",
     message=models.ReadResourceRequest,
-    params=models.ReadResourceRequestParams, params_required=True,
+    params=models.ReadResourceRequestParams,
     result=models.ReadResourceResult,
 )  # fmt: skip
 RESOURCES_SUBSCRIBE: Final[Method[models.SubscribeRequestParams, models.EmptyResult]] = Method(
     name="resources/subscribe", sender="client", kind="request", handler="subscribe",
     message=models.SubscribeRequest,
-    params=models.SubscribeRequestParams, params_required=True,
+    params=models.SubscribeRequestParams,
     result=models.EmptyResult,
 )  # fmt: skip
 RESOURCES_TEMPLATES_LIST: Final[Method[models.ListResourceTemplatesRequestParams, models.ListResourceTemplatesResult]] = Method(
@@ -139,7 +139,7 @@ RESOURCES_TEMPLATES_LIST: Final[Method[models.ListResourceTemplatesRequestParams
 RESOURCES_UNSUBSCRIBE: Final[Method[models.UnsubscribeRequestParams, models.EmptyResult]] = Method(
     name="resources/unsubscribe", sender="client", kind="request", handler="unsubscribe",
     message=models.UnsubscribeRequest,
-    params=models.UnsubscribeRequestParams, params_required=True,
+    params=models.UnsubscribeRequestParams,
     result=models.EmptyResult,
 )  # fmt: skip
 ROOTS_LIST: Final[Method[models.ListRootsRequestParams, models.ListRootsResult]] = Method(
@@ -151,13 +151,13 @@ ROOTS_LIST: Final[Method[models.ListRootsRequestParams, models.ListRootsResult]]
 SAMPLING_CREATE_MESSAGE: Final[Method[models.CreateMessageRequestParams, models.CreateMessageResult]] = Method(
     name="sampling/createMessage", sender="server", kind="request", handler="create_message",
     message=models.CreateMessageRequest,
-    params=models.CreateMessageRequestParams, params_required=True,
+    params=models.CreateMessageRequestParams,
     result=models.CreateMessageResult,
 )  # fmt: skip
 TOOLS_CALL: Final[Method[models.CallToolRequestParams, models.CallToolResult]] = Method(
     name="tools/call", sender="client", kind="request", handler="call_tool",
     message=models.CallToolRequest,
-    params=models.CallToolRequestParams, params_required=True,
+    params=models.CallToolRequestParams,
     result=models.CallToolResult,
 )  # fmt: skip
 TOOLS_LIST: Final[Method[models.ListToolsRequestParams, models.ListToolsResult]] = Method(

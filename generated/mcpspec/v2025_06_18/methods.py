@@ -25,31 +25,31 @@ RESOURCE_NOT_FOUND: Final = -32002
 COMPLETION_COMPLETE: Final[Method[structs.CompleteRequestParams, structs.CompleteResult]] = Method(
     name="completion/complete", sender="client", kind="request", handler="complete",
     message=structs.CompleteRequest,
-    params=structs.CompleteRequestParams, params_required=True,
+    params=structs.CompleteRequestParams,
     result=structs.CompleteResult,
 )  # fmt: skip
 ELICITATION_CREATE: Final[Method[structs.ElicitRequestParams, structs.ElicitResult]] = Method(
     name="elicitation/create", sender="server", kind="request", handler="elicit",
     message=structs.ElicitRequest,
-    params=structs.ElicitRequestParams, params_required=True,
+    params=structs.ElicitRequestParams,
     result=structs.ElicitResult,
 )  # fmt: skip
 INITIALIZE: Final[Method[structs.InitializeRequestParams, structs.InitializeResult]] = Method(
     name="initialize", sender="client", kind="request", handler="initialize",
     message=structs.InitializeRequest,
-    params=structs.InitializeRequestParams, params_required=True,
+    params=structs.InitializeRequestParams,
     result=structs.InitializeResult,
 )  # fmt: skip
 LOGGING_SET_LEVEL: Final[Method[structs.SetLevelRequestParams, structs.EmptyResult]] = Method(
     name="logging/setLevel", sender="client", kind="request", handler="set_level",
     message=structs.SetLevelRequest,
-    params=structs.SetLevelRequestParams, params_required=True,
+    params=structs.SetLevelRequestParams,
     result=structs.EmptyResult,
 )  # fmt: skip
 NOTIFICATIONS_CANCELLED: Final[Method[structs.CancelledNotificationParams, None]] = Method(
     name="notifications/cancelled", sender="both", kind="notification", handler="cancelled",
     message=structs.CancelledNotification,
-    params=structs.CancelledNotificationParams, params_required=True,
+    params=structs.CancelledNotificationParams,
     result=NoneType,
 )  # fmt: skip
 NOTIFICATIONS_INITIALIZED: Final[Method[structs.InitializedNotificationParams, None]] = Method(
@@ -61,13 +61,13 @@ NOTIFICATIONS_INITIALIZED: Final[Method[structs.InitializedNotificationParams, N
 NOTIFICATIONS_MESSAGE: Final[Method[structs.LoggingMessageNotificationParams, None]] = Method(
     name="notifications/message", sender="server", kind="notification", handler="logging_message",
     message=structs.LoggingMessageNotification,
-    params=structs.LoggingMessageNotificationParams, params_required=True,
+    params=structs.LoggingMessageNotificationParams,
     result=NoneType,
 )  # fmt: skip
 NOTIFICATIONS_PROGRESS: Final[Method[structs.ProgressNotificationParams, None]] = Method(
     name="notifications/progress", sender="both", kind="notification", handler="progress",
     message=structs.ProgressNotification,
-    params=structs.ProgressNotificationParams, params_required=True,
+    params=structs.ProgressNotificationParams,
     result=NoneType,
 )  # fmt: skip
 NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[structs.PromptListChangedNotificationParams, None]] = Method(
@@ -85,7 +85,7 @@ NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[structs.ResourceListChangedNo
 NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[structs.ResourceUpdatedNotificationParams, None]] = Method(
     name="notifications/resources/updated", sender="server", kind="notification", handler="resource_updated",
     message=structs.ResourceUpdatedNotification,
-    params=structs.ResourceUpdatedNotificationParams, params_required=True,
+    params=structs.ResourceUpdatedNotificationParams,
     result=NoneType,
 )  # fmt: skip
 NOTIFICATIONS_ROOTS_LIST_CHANGED: Final[Method[structs.RootsListChangedNotificationParams, None]] = Method(
@@ -109,7 +109,7 @@ PING: Final[Method[structs.PingRequestParams, structs.EmptyResult]] = Method(
 PROMPTS_GET: Final[Method[structs.GetPromptRequestParams, structs.GetPromptResult]] = Method(
     name="prompts/get", sender="client", kind="request", handler="get_prompt",
     message=structs.GetPromptRequest,
-    params=structs.GetPromptRequestParams, params_required=True,
+    params=structs.GetPromptRequestParams,
     result=structs.GetPromptResult,
 )  # fmt: skip
 PROMPTS_LIST: Final[Method[structs.ListPromptsRequestParams, structs.ListPromptsResult]] = Method(
@@ -127,13 +127,13 @@ RESOURCES_LIST: Final[Method[structs.ListResourcesRequestParams, structs.ListRes
 RESOURCES_READ: Final[Method[structs.ReadResourceRequestParams, structs.ReadResourceResult]] = Method(
     name="resources/read", sender="client", kind="request", handler="read_resource",
     message=structs.ReadResourceRequest,
-    params=structs.ReadResourceRequestParams, params_required=True,
+    params=structs.ReadResourceRequestParams,
     result=structs.ReadResourceResult,
 )  # fmt: skip
 RESOURCES_SUBSCRIBE: Final[Method[structs.SubscribeRequestParams, structs.EmptyResult]] = Method(
     name="resources/subscribe", sender="client", kind="request", handler="subscribe",
     message=structs.SubscribeRequest,
-    params=structs.SubscribeRequestParams, params_required=True,
+    params=structs.SubscribeRequestParams,
     result=structs.EmptyResult,
 )  # fmt: skip
 RESOURCES_TEMPLATES_LIST: Final[Method[structs.ListResourceTemplatesRequestParams, structs.ListResourceTemplatesResult]] = Method(
@@ -145,7 +145,7 @@ RESOURCES_TEMPLATES_LIST: Final[Method[structs.ListResourceTemplatesRequestParam
 RESOURCES_UNSUBSCRIBE: Final[Method[structs.UnsubscribeRequestParams, structs.EmptyResult]] = Method(
     name="resources/unsubscribe", sender="client", kind="request", handler="unsubscribe",
     message=structs.UnsubscribeRequest,
-    params=structs.UnsubscribeRequestParams, params_required=True,
+    params=structs.UnsubscribeRequestParams,
     result=structs.EmptyResult,
 )  # fmt: skip
 ROOTS_LIST: Final[Method[structs.ListRootsRequestParams, structs.ListRootsResult]] = Method(
@@ -157,13 +157,13 @@ ROOTS_LIST: Final[Method[structs.ListRootsRequestParams, structs.ListRootsResult
 SAMPLING_CREATE_MESSAGE: Final[Method[structs.CreateMessageRequestParams, structs.CreateMessageResult]] = Method(
     name="sampling/createMessage", sender="server", kind="request", handler="create_message",
     message=structs.CreateMessageRequest,
-    params=structs.CreateMessageRequestParams, params_required=True,
+    params=structs.CreateMessageRequestParams,
     result=structs.CreateMessageResult,
 )  # fmt: skip
 TOOLS_CALL: Final[Method[structs.CallToolRequestParams, structs.CallToolResult]] = Method(
     name="tools/call", sender="client", kind="request", handler="call_tool",
     message=structs.CallToolRequest,
-    params=structs.CallToolRequestParams, params_required=True,
+    params=structs.CallToolRequestParams,
     result=structs.CallToolResult,
 )  # fmt: skip
 TOOLS_LIST: Final[Method[structs.ListToolsRequestParams, structs.ListToolsResult]] = Method(

@@ -26,37 +26,37 @@ URL_ELICITATION_REQUIRED: Final = -32042
 COMPLETION_COMPLETE: Final[Method[structs.CompleteRequestParams, structs.CompleteResult]] = Method(
     name="completion/complete", sender="client", kind="request", handler="complete",
     message=structs.CompleteRequest,
-    params=structs.CompleteRequestParams, params_required=True,
+    params=structs.CompleteRequestParams,
     result=structs.CompleteResult,
 )  # fmt: skip
 ELICITATION_CREATE: Final[Method[structs.ElicitRequestParams, structs.ElicitRequestResult]] = Method(
     name="elicitation/create", sender="server", kind="request", handler="elicit",
     message=structs.ElicitRequest,
-    params=structs.ElicitRequestParams, params_required=True,
+    params=structs.ElicitRequestParams,
     result=structs.ElicitRequestResult,
 )  # fmt: skip
 INITIALIZE: Final[Method[structs.InitializeRequestParams, structs.InitializeResult]] = Method(
     name="initialize", sender="client", kind="request", handler="initialize",
     message=structs.InitializeRequest,
-    params=structs.InitializeRequestParams, params_required=True,
+    params=structs.InitializeRequestParams,
     result=structs.InitializeResult,
 )  # fmt: skip
 LOGGING_SET_LEVEL: Final[Method[structs.SetLevelRequestParams, structs.EmptyResult]] = Method(
     name="logging/setLevel", sender="client", kind="request", handler="set_level",
     message=structs.SetLevelRequest,
-    params=structs.SetLevelRequestParams, params_required=True,
+    params=structs.SetLevelRequestParams,
     result=structs.EmptyResult,
 )  # fmt: skip
 NOTIFICATIONS_CANCELLED: Final[Method[structs.CancelledNotificationParams, None]] = Method(
     name="notifications/cancelled", sender="both", kind="notification", handler="cancelled",
     message=structs.CancelledNotification,
-    params=structs.CancelledNotificationParams, params_required=True,
+    params=structs.CancelledNotificationParams,
     result=NoneType,
 )  # fmt: skip
 NOTIFICATIONS_ELICITATION_COMPLETE: Final[Method[structs.ElicitationCompleteNotificationParams, None]] = Method(
     name="notifications/elicitation/complete", sender="server", kind="notification", handler="elicitation_complete",
     message=structs.ElicitationCompleteNotification,
-    params=structs.ElicitationCompleteNotificationParams, params_required=True,
+    params=structs.ElicitationCompleteNotificationParams,
     result=NoneType,
 )  # fmt: skip
 NOTIFICATIONS_INITIALIZED: Final[Method[structs.NotificationParams, None]] = Method(
@@ -68,13 +68,13 @@ NOTIFICATIONS_INITIALIZED: Final[Method[structs.NotificationParams, None]] = Met
 NOTIFICATIONS_MESSAGE: Final[Method[structs.LoggingMessageNotificationParams, None]] = Method(
     name="notifications/message", sender="server", kind="notification", handler="logging_message",
     message=structs.LoggingMessageNotification,
-    params=structs.LoggingMessageNotificationParams, params_required=True,
+    params=structs.LoggingMessageNotificationParams,
     result=NoneType,
 )  # fmt: skip
 NOTIFICATIONS_PROGRESS: Final[Method[structs.ProgressNotificationParams, None]] = Method(
     name="notifications/progress", sender="both", kind="notification", handler="progress",
     message=structs.ProgressNotification,
-    params=structs.ProgressNotificationParams, params_required=True,
+    params=structs.ProgressNotificationParams,
     result=NoneType,
 )  # fmt: skip
 NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[structs.NotificationParams, None]] = Method(
@@ -92,7 +92,7 @@ NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[structs.NotificationParams, N
 NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[structs.ResourceUpdatedNotificationParams, None]] = Method(
     name="notifications/resources/updated", sender="server", kind="notification", handler="resource_updated",
     message=structs.ResourceUpdatedNotification,
-    params=structs.ResourceUpdatedNotificationParams, params_required=True,
+    params=structs.ResourceUpdatedNotificationParams,
     result=NoneType,
 )  # fmt: skip
 NOTIFICATIONS_ROOTS_LIST_CHANGED: Final[Method[structs.NotificationParams, None]] = Method(
@@ -104,7 +104,7 @@ NOTIFICATIONS_ROOTS_LIST_CHANGED: Final[Method[structs.NotificationParams, None]
 NOTIFICATIONS_TASKS_STATUS: Final[Method[structs.TaskStatusNotificationParams, None]] = Method(
     name="notifications/tasks/status", sender="both", kind="notification", handler="task_status",
     message=structs.TaskStatusNotification,
-    params=structs.TaskStatusNotificationParams, params_required=True,
+    params=structs.TaskStatusNotificationParams,
     result=NoneType,
 )  # fmt: skip
 NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[structs.NotificationParams, None]] = Method(
@@ -122,7 +122,7 @@ PING: Final[Method[structs.RequestParams, structs.EmptyResult]] = Method(
 PROMPTS_GET: Final[Method[structs.GetPromptRequestParams, structs.GetPromptResult]] = Method(
     name="prompts/get", sender="client", kind="request", handler="get_prompt",
     message=structs.GetPromptRequest,
-    params=structs.GetPromptRequestParams, params_required=True,
+    params=structs.GetPromptRequestParams,
     result=structs.GetPromptResult,
 )  # fmt: skip
 PROMPTS_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListPromptsResult]] = Method(
@@ -140,13 +140,13 @@ RESOURCES_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListResourc
 RESOURCES_READ: Final[Method[structs.ReadResourceRequestParams, structs.ReadResourceResult]] = Method(
     name="resources/read", sender="client", kind="request", handler="read_resource",
     message=structs.ReadResourceRequest,
-    params=structs.ReadResourceRequestParams, params_required=True,
+    params=structs.ReadResourceRequestParams,
     result=structs.ReadResourceResult,
 )  # fmt: skip
 RESOURCES_SUBSCRIBE: Final[Method[structs.SubscribeRequestParams, structs.EmptyResult]] = Method(
     name="resources/subscribe", sender="client", kind="request", handler="subscribe",
     message=structs.SubscribeRequest,
-    params=structs.SubscribeRequestParams, params_required=True,
+    params=structs.SubscribeRequestParams,
     result=structs.EmptyResult,
 )  # fmt: skip
 RESOURCES_TEMPLATES_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListResourceTemplatesResult]] = Method(
@@ -158,7 +158,7 @@ RESOURCES_TEMPLATES_LIST: Final[Method[structs.PaginatedRequestParams, structs.L
 RESOURCES_UNSUBSCRIBE: Final[Method[structs.UnsubscribeRequestParams, structs.EmptyResult]] = Method(
     name="resources/unsubscribe", sender="client", kind="request", handler="unsubscribe",
     message=structs.UnsubscribeRequest,
-    params=structs.UnsubscribeRequestParams, params_required=True,
+    params=structs.UnsubscribeRequestParams,
     result=structs.EmptyResult,
 )  # fmt: skip
 ROOTS_LIST: Final[Method[structs.RequestParams, structs.ListRootsResult]] = Method(
@@ -170,19 +170,19 @@ ROOTS_LIST: Final[Method[structs.RequestParams, structs.ListRootsResult]] = Meth
 SAMPLING_CREATE_MESSAGE: Final[Method[structs.CreateMessageRequestParams, structs.CreateMessageRequestResult]] = Method(
     name="sampling/createMessage", sender="server", kind="request", handler="create_message",
     message=structs.CreateMessageRequest,
-    params=structs.CreateMessageRequestParams, params_required=True,
+    params=structs.CreateMessageRequestParams,
     result=structs.CreateMessageRequestResult,
 )  # fmt: skip
 TASKS_CANCEL: Final[Method[structs.CancelTaskRequestParams, structs.CancelTaskResult]] = Method(
     name="tasks/cancel", sender="both", kind="request", handler="cancel_task",
     message=structs.CancelTaskRequest,
-    params=structs.CancelTaskRequestParams, params_required=True,
+    params=structs.CancelTaskRequestParams,
     result=structs.CancelTaskResult,
 )  # fmt: skip
 TASKS_GET: Final[Method[structs.GetTaskRequestParams, structs.GetTaskResult]] = Method(
     name="tasks/get", sender="both", kind="request", handler="get_task",
     message=structs.GetTaskRequest,
-    params=structs.GetTaskRequestParams, params_required=True,
+    params=structs.GetTaskRequestParams,
     result=structs.GetTaskResult,
 )  # fmt: skip
 TASKS_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListTasksResult]] = Method(
@@ -194,13 +194,13 @@ TASKS_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListTasksResult
 TASKS_RESULT: Final[Method[structs.GetTaskPayloadRequestParams, structs.GetTaskPayloadResult]] = Method(
     name="tasks/result", sender="both", kind="request", handler="get_task_payload",
     message=structs.GetTaskPayloadRequest,
-    params=structs.GetTaskPayloadRequestParams, params_required=True,
+    params=structs.GetTaskPayloadRequestParams,
     result=structs.GetTaskPayloadResult,
 )  # fmt: skip
 TOOLS_CALL: Final[Method[structs.CallToolRequestParams, structs.CallToolRequestResult]] = Method(
     name="tools/call", sender="client", kind="request", handler="call_tool",
     message=structs.CallToolRequest,
-    params=structs.CallToolRequestParams, params_required=True,
+    params=structs.CallToolRequestParams,
     result=structs.CallToolRequestResult,
 )  # fmt: skip
 TOOLS_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListToolsResult]] = Method(

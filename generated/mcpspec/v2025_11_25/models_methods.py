@@ -26,37 +26,37 @@ URL_ELICITATION_REQUIRED: Final = -32042
 COMPLETION_COMPLETE: Final[Method[models.CompleteRequestParams, models.CompleteResult]] = Method(
     name="completion/complete", sender="client", kind="request", handler="complete",
     message=models.CompleteRequest,
-    params=models.CompleteRequestParams, params_required=True,
+    params=models.CompleteRequestParams,
     result=models.CompleteResult,
 )  # fmt: skip
 ELICITATION_CREATE: Final[Method[models.ElicitRequestParams, models.ElicitRequestResult]] = Method(
     name="elicitation/create", sender="server", kind="request", handler="elicit",
     message=models.ElicitRequest,
-    params=models.ElicitRequestParams, params_required=True,
+    params=models.ElicitRequestParams,
     result=models.ElicitRequestResult,
 )  # fmt: skip
 INITIALIZE: Final[Method[models.InitializeRequestParams, models.InitializeResult]] = Method(
     name="initialize", sender="client", kind="request", handler="initialize",
     message=models.InitializeRequest,
-    params=models.InitializeRequestParams, params_required=True,
+    params=models.InitializeRequestParams,
     result=models.InitializeResult,
 )  # fmt: skip
 LOGGING_SET_LEVEL: Final[Method[models.SetLevelRequestParams, models.EmptyResult]] = Method(
     name="logging/setLevel", sender="client", kind="request", handler="set_level",
     message=models.SetLevelRequest,
-    params=models.SetLevelRequestParams, params_required=True,
+    params=models.SetLevelRequestParams,
     result=models.EmptyResult,
 )  # fmt: skip
 NOTIFICATIONS_CANCELLED: Final[Method[models.CancelledNotificationParams, None]] = Method(
     name="notifications/cancelled", sender="both", kind="notification", handler="cancelled",
     message=models.CancelledNotification,
-    params=models.CancelledNotificationParams, params_required=True,
+    params=models.CancelledNotificationParams,
     result=NoneType,
 )  # fmt: skip
 NOTIFICATIONS_ELICITATION_COMPLETE: Final[Method[models.ElicitationCompleteNotificationParams, None]] = Method(
     name="notifications/elicitation/complete", sender="server", kind="notification", handler="elicitation_complete",
     message=models.ElicitationCompleteNotification,
-    params=models.ElicitationCompleteNotificationParams, params_required=True,
+    params=models.ElicitationCompleteNotificationParams,
     result=NoneType,
 )  # fmt: skip
 NOTIFICATIONS_INITIALIZED: Final[Method[models.NotificationParams, None]] = Method(
@@ -68,13 +68,13 @@ NOTIFICATIONS_INITIALIZED: Final[Method[models.NotificationParams, None]] = Meth
 NOTIFICATIONS_MESSAGE: Final[Method[models.LoggingMessageNotificationParams, None]] = Method(
     name="notifications/message", sender="server", kind="notification", handler="logging_message",
     message=models.LoggingMessageNotification,
-    params=models.LoggingMessageNotificationParams, params_required=True,
+    params=models.LoggingMessageNotificationParams,
     result=NoneType,
 )  # fmt: skip
 NOTIFICATIONS_PROGRESS: Final[Method[models.ProgressNotificationParams, None]] = Method(
     name="notifications/progress", sender="both", kind="notification", handler="progress",
     message=models.ProgressNotification,
-    params=models.ProgressNotificationParams, params_required=True,
+    params=models.ProgressNotificationParams,
     result=NoneType,
 )  # fmt: skip
 NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[models.NotificationParams, None]] = Method(
@@ -92,7 +92,7 @@ NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[models.NotificationParams, No
 NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[models.ResourceUpdatedNotificationParams, None]] = Method(
     name="notifications/resources/updated", sender="server", kind="notification", handler="resource_updated",
     message=models.ResourceUpdatedNotification,
-    params=models.ResourceUpdatedNotificationParams, params_required=True,
+    params=models.ResourceUpdatedNotificationParams,
     result=NoneType,
 )  # fmt: skip
 NOTIFICATIONS_ROOTS_LIST_CHANGED: Final[Method[models.NotificationParams, None]] = Method(
@@ -104,7 +104,7 @@ NOTIFICATIONS_ROOTS_LIST_CHANGED: Final[Method[models.NotificationParams, None]]
 NOTIFICATIONS_TASKS_STATUS: Final[Method[models.TaskStatusNotificationParams, None]] = Method(
     name="notifications/tasks/status", sender="both", kind="notification", handler="task_status",
     message=models.TaskStatusNotification,
-    params=models.TaskStatusNotificationParams, params_required=True,
+    params=models.TaskStatusNotificationParams,
     result=NoneType,
 )  # fmt: skip
 NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[models.NotificationParams, None]] = Method(
@@ -122,7 +122,7 @@ PING: Final[Method[models.RequestParams, models.EmptyResult]] = Method(
 PROMPTS_GET: Final[Method[models.GetPromptRequestParams, models.GetPromptResult]] = Method(
     name="prompts/get", sender="client", kind="request", handler="get_prompt",
     message=models.GetPromptRequest,
-    params=models.GetPromptRequestParams, params_required=True,
+    params=models.GetPromptRequestParams,
     result=models.GetPromptResult,
 )  # fmt: skip
 PROMPTS_LIST: Final[Method[models.PaginatedRequestParams, models.ListPromptsResult]] = Method(
@@ -140,13 +140,13 @@ RESOURCES_LIST: Final[Method[models.PaginatedRequestParams, models.ListResources
 RESOURCES_READ: Final[Method[models.ReadResourceRequestParams, models.ReadResourceResult]] = Method(
     name="resources/read", sender="client", kind="request", handler="read_resource",
     message=models.ReadResourceRequest,
-    params=models.ReadResourceRequestParams, params_required=True,
+    params=models.ReadResourceRequestParams,
     result=models.ReadResourceResult,
 )  # fmt: skip
 RESOURCES_SUBSCRIBE: Final[Method[models.SubscribeRequestParams, models.EmptyResult]] = Method(
     name="resources/subscribe", sender="client", kind="request", handler="subscribe",
     message=models.SubscribeRequest,
-    params=models.SubscribeRequestParams, params_required=True,
+    params=models.SubscribeRequestParams,
     result=models.EmptyResult,
 )  # fmt: skip
 RESOURCES_TEMPLATES_LIST: Final[Method[models.PaginatedRequestParams, models.ListResourceTemplatesResult]] = Method(
@@ -158,7 +158,7 @@ RESOURCES_TEMPLATES_LIST: Final[Method[models.PaginatedRequestParams, models.Lis
 RESOURCES_UNSUBSCRIBE: Final[Method[models.UnsubscribeRequestParams, models.EmptyResult]] = Method(
     name="resources/unsubscribe", sender="client", kind="request", handler="unsubscribe",
     message=models.UnsubscribeRequest,
-    params=models.UnsubscribeRequestParams, params_required=True,
+    params=models.UnsubscribeRequestParams,
     result=models.EmptyResult,
 )  # fmt: skip
 ROOTS_LIST: Final[Method[models.RequestParams, models.ListRootsResult]] = Method(
@@ -170,19 +170,19 @@ ROOTS_LIST: Final[Method[models.RequestParams, models.ListRootsResult]] = Method
 SAMPLING_CREATE_MESSAGE: Final[Method[models.CreateMessageRequestParams, models.CreateMessageRequestResult]] = Method(
     name="sampling/createMessage", sender="server", kind="request", handler="create_message",
     message=models.CreateMessageRequest,
-    params=models.CreateMessageRequestParams, params_required=True,
+    params=models.CreateMessageRequestParams,
     result=models.CreateMessageRequestResult,
 )  # fmt: skip
 TASKS_CANCEL: Final[Method[models.CancelTaskRequestParams, models.CancelTaskResult]] = Method(
     name="tasks/cancel", sender="both", kind="request", handler="cancel_task",
     message=models.CancelTaskRequest,
-    params=models.CancelTaskRequestParams, params_required=True,
+    params=models.CancelTaskRequestParams,
     result=models.CancelTaskResult,
 )  # fmt: skip
 TASKS_GET: Final[Method[models.GetTaskRequestParams, models.GetTaskResult]] = Method(
     name="tasks/get", sender="both", kind="request", handler="get_task",
     message=models.GetTaskRequest,
-    params=models.GetTaskRequestParams, params_required=True,
+    params=models.GetTaskRequestParams,
     result=models.GetTaskResult,
 )  # fmt: skip
 TASKS_LIST: Final[Method[models.PaginatedRequestParams, models.ListTasksResult]] = Method(
@@ -194,13 +194,13 @@ TASKS_LIST: Final[Method[models.PaginatedRequestParams, models.ListTasksResult]]
 TASKS_RESULT: Final[Method[models.GetTaskPayloadRequestParams, models.GetTaskPayloadResult]] = Method(
     name="tasks/result", sender="both", kind="request", handler="get_task_payload",
     message=models.GetTaskPayloadRequest,
-    params=models.GetTaskPayloadRequestParams, params_required=True,
+    params=models.GetTaskPayloadRequestParams,
     result=models.GetTaskPayloadResult,
 )  # fmt: skip
 TOOLS_CALL: Final[Method[models.CallToolRequestParams, models.CallToolRequestResult]] = Method(
     name="tools/call", sender="client", kind="request", handler="call_tool",
     message=models.CallToolRequest,
-    params=models.CallToolRequestParams, params_required=True,
+    params=models.CallToolRequestParams,
     result=models.CallToolRequestResult,
 )  # fmt: skip
 TOOLS_LIST: Final[Method[models.PaginatedRequestParams, models.ListToolsResult]] = Method(

@@ -27,31 +27,31 @@ UNSUPPORTED_PROTOCOL_VERSION: Final = -32022
 COMPLETION_COMPLETE: Final[Method[structs.CompleteRequestParams, structs.CompleteResult]] = Method(
     name="completion/complete", sender="client", kind="request", handler="complete",
     message=structs.CompleteRequest,
-    params=structs.CompleteRequestParams, params_required=True,
+    params=structs.CompleteRequestParams,
     result=structs.CompleteResult,
 )  # fmt: skip
 ELICITATION_CREATE: Final[Method[structs.ElicitRequestParams, structs.ElicitResult]] = Method(
     name="elicitation/create", sender="server", kind="input", handler="elicit",
     message=structs.ElicitRequest,
-    params=structs.ElicitRequestParams, params_required=True,
+    params=structs.ElicitRequestParams,
     result=structs.ElicitResult,
 )  # fmt: skip
 NOTIFICATIONS_CANCELLED: Final[Method[structs.CancelledNotificationParams, None]] = Method(
     name="notifications/cancelled", sender="both", kind="notification", handler="cancelled",
     message=structs.CancelledNotification,
-    params=structs.CancelledNotificationParams, params_required=True,
+    params=structs.CancelledNotificationParams,
     result=NoneType,
 )  # fmt: skip
 NOTIFICATIONS_MESSAGE: Final[Method[structs.LoggingMessageNotificationParams, None]] = Method(
     name="notifications/message", sender="server", kind="notification", handler="logging_message",
     message=structs.LoggingMessageNotification,
-    params=structs.LoggingMessageNotificationParams, params_required=True,
+    params=structs.LoggingMessageNotificationParams,
     result=NoneType,
 )  # fmt: skip
 NOTIFICATIONS_PROGRESS: Final[Method[structs.ProgressNotificationParams, None]] = Method(
     name="notifications/progress", sender="server", kind="notification", handler="progress",
     message=structs.ProgressNotification,
-    params=structs.ProgressNotificationParams, params_required=True,
+    params=structs.ProgressNotificationParams,
     result=NoneType,
 )  # fmt: skip
 NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[structs.NotificationParams, None]] = Method(
@@ -69,13 +69,13 @@ NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[structs.NotificationParams, N
 NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[structs.ResourceUpdatedNotificationParams, None]] = Method(
     name="notifications/resources/updated", sender="server", kind="notification", handler="resource_updated",
     message=structs.ResourceUpdatedNotification,
-    params=structs.ResourceUpdatedNotificationParams, params_required=True,
+    params=structs.ResourceUpdatedNotificationParams,
     result=NoneType,
 )  # fmt: skip
 NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED: Final[Method[structs.SubscriptionsAcknowledgedNotificationParams, None]] = Method(
     name="notifications/subscriptions/acknowledged", sender="server", kind="notification", handler="subscriptions_acknowledged",
     message=structs.SubscriptionsAcknowledgedNotification,
-    params=structs.SubscriptionsAcknowledgedNotificationParams, params_required=True,
+    params=structs.SubscriptionsAcknowledgedNotificationParams,
     result=NoneType,
 )  # fmt: skip
 NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[structs.NotificationParams, None]] = Method(
@@ -87,31 +87,31 @@ NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[structs.NotificationParams, None]
 PROMPTS_GET: Final[Method[structs.GetPromptRequestParams, structs.InputRequiredResult | structs.GetPromptResult]] = Method(
     name="prompts/get", sender="client", kind="request", handler="get_prompt",
     message=structs.GetPromptRequest,
-    params=structs.GetPromptRequestParams, params_required=True,
+    params=structs.GetPromptRequestParams,
     result=structs.GetPromptResultResponseResult,
 )  # fmt: skip
 PROMPTS_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListPromptsResult]] = Method(
     name="prompts/list", sender="client", kind="request", handler="list_prompts",
     message=structs.ListPromptsRequest,
-    params=structs.PaginatedRequestParams, params_required=True,
+    params=structs.PaginatedRequestParams,
     result=structs.ListPromptsResult,
 )  # fmt: skip
 RESOURCES_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListResourcesResult]] = Method(
     name="resources/list", sender="client", kind="request", handler="list_resources",
     message=structs.ListResourcesRequest,
-    params=structs.PaginatedRequestParams, params_required=True,
+    params=structs.PaginatedRequestParams,
     result=structs.ListResourcesResult,
 )  # fmt: skip
 RESOURCES_READ: Final[Method[structs.ReadResourceRequestParams, structs.InputRequiredResult | structs.ReadResourceResult]] = Method(
     name="resources/read", sender="client", kind="request", handler="read_resource",
     message=structs.ReadResourceRequest,
-    params=structs.ReadResourceRequestParams, params_required=True,
+    params=structs.ReadResourceRequestParams,
     result=structs.ReadResourceResultResponseResult,
 )  # fmt: skip
 RESOURCES_TEMPLATES_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListResourceTemplatesResult]] = Method(
     name="resources/templates/list", sender="client", kind="request", handler="list_resource_templates",
     message=structs.ListResourceTemplatesRequest,
-    params=structs.PaginatedRequestParams, params_required=True,
+    params=structs.PaginatedRequestParams,
     result=structs.ListResourceTemplatesResult,
 )  # fmt: skip
 ROOTS_LIST: Final[Method[structs.ListRootsRequestParams, structs.ListRootsResult]] = Method(
@@ -123,31 +123,31 @@ ROOTS_LIST: Final[Method[structs.ListRootsRequestParams, structs.ListRootsResult
 SAMPLING_CREATE_MESSAGE: Final[Method[structs.CreateMessageRequestParams, structs.CreateMessageResult]] = Method(
     name="sampling/createMessage", sender="server", kind="input", handler="create_message",
     message=structs.CreateMessageRequest,
-    params=structs.CreateMessageRequestParams, params_required=True,
+    params=structs.CreateMessageRequestParams,
     result=structs.CreateMessageResult,
 )  # fmt: skip
 SERVER_DISCOVER: Final[Method[structs.RequestParams, structs.DiscoverResult]] = Method(
     name="server/discover", sender="client", kind="request", handler="discover",
     message=structs.DiscoverRequest,
-    params=structs.RequestParams, params_required=True,
+    params=structs.RequestParams,
     result=structs.DiscoverResult,
 )  # fmt: skip
 SUBSCRIPTIONS_LISTEN: Final[Method[structs.SubscriptionsListenRequestParams, structs.SubscriptionsListenResult]] = Method(
     name="subscriptions/listen", sender="client", kind="request", handler="subscriptions_listen",
     message=structs.SubscriptionsListenRequest,
-    params=structs.SubscriptionsListenRequestParams, params_required=True,
+    params=structs.SubscriptionsListenRequestParams,
     result=structs.SubscriptionsListenResult,
 )  # fmt: skip
 TOOLS_CALL: Final[Method[structs.CallToolRequestParams, structs.InputRequiredResult | structs.CallToolResult]] = Method(
     name="tools/call", sender="client", kind="request", handler="call_tool",
     message=structs.CallToolRequest,
-    params=structs.CallToolRequestParams, params_required=True,
+    params=structs.CallToolRequestParams,
     result=structs.CallToolResultResponseResult,
 )  # fmt: skip
 TOOLS_LIST: Final[Method[structs.PaginatedRequestParams, structs.ListToolsResult]] = Method(
     name="tools/list", sender="client", kind="request", handler="list_tools",
     message=structs.ListToolsRequest,
-    params=structs.PaginatedRequestParams, params_required=True,
+    params=structs.PaginatedRequestParams,
     result=structs.ListToolsResult,
 )  # fmt: skip
 

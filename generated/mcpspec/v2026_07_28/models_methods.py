@@ -27,31 +27,31 @@ UNSUPPORTED_PROTOCOL_VERSION: Final = -32022
 COMPLETION_COMPLETE: Final[Method[models.CompleteRequestParams, models.CompleteResult]] = Method(
     name="completion/complete", sender="client", kind="request", handler="complete",
     message=models.CompleteRequest,
-    params=models.CompleteRequestParams, params_required=True,
+    params=models.CompleteRequestParams,
     result=models.CompleteResult,
 )  # fmt: skip
 ELICITATION_CREATE: Final[Method[models.ElicitRequestParams, models.ElicitResult]] = Method(
     name="elicitation/create", sender="server", kind="input", handler="elicit",
     message=models.ElicitRequest,
-    params=models.ElicitRequestParams, params_required=True,
+    params=models.ElicitRequestParams,
     result=models.ElicitResult,
 )  # fmt: skip
 NOTIFICATIONS_CANCELLED: Final[Method[models.CancelledNotificationParams, None]] = Method(
     name="notifications/cancelled", sender="both", kind="notification", handler="cancelled",
     message=models.CancelledNotification,
-    params=models.CancelledNotificationParams, params_required=True,
+    params=models.CancelledNotificationParams,
     result=NoneType,
 )  # fmt: skip
 NOTIFICATIONS_MESSAGE: Final[Method[models.LoggingMessageNotificationParams, None]] = Method(
     name="notifications/message", sender="server", kind="notification", handler="logging_message",
     message=models.LoggingMessageNotification,
-    params=models.LoggingMessageNotificationParams, params_required=True,
+    params=models.LoggingMessageNotificationParams,
     result=NoneType,
 )  # fmt: skip
 NOTIFICATIONS_PROGRESS: Final[Method[models.ProgressNotificationParams, None]] = Method(
     name="notifications/progress", sender="server", kind="notification", handler="progress",
     message=models.ProgressNotification,
-    params=models.ProgressNotificationParams, params_required=True,
+    params=models.ProgressNotificationParams,
     result=NoneType,
 )  # fmt: skip
 NOTIFICATIONS_PROMPTS_LIST_CHANGED: Final[Method[models.NotificationParams, None]] = Method(
@@ -69,13 +69,13 @@ NOTIFICATIONS_RESOURCES_LIST_CHANGED: Final[Method[models.NotificationParams, No
 NOTIFICATIONS_RESOURCES_UPDATED: Final[Method[models.ResourceUpdatedNotificationParams, None]] = Method(
     name="notifications/resources/updated", sender="server", kind="notification", handler="resource_updated",
     message=models.ResourceUpdatedNotification,
-    params=models.ResourceUpdatedNotificationParams, params_required=True,
+    params=models.ResourceUpdatedNotificationParams,
     result=NoneType,
 )  # fmt: skip
 NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED: Final[Method[models.SubscriptionsAcknowledgedNotificationParams, None]] = Method(
     name="notifications/subscriptions/acknowledged", sender="server", kind="notification", handler="subscriptions_acknowledged",
     message=models.SubscriptionsAcknowledgedNotification,
-    params=models.SubscriptionsAcknowledgedNotificationParams, params_required=True,
+    params=models.SubscriptionsAcknowledgedNotificationParams,
     result=NoneType,
 )  # fmt: skip
 NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[models.NotificationParams, None]] = Method(
@@ -87,31 +87,31 @@ NOTIFICATIONS_TOOLS_LIST_CHANGED: Final[Method[models.NotificationParams, None]]
 PROMPTS_GET: Final[Method[models.GetPromptRequestParams, models.InputRequiredResult | models.GetPromptResult]] = Method(
     name="prompts/get", sender="client", kind="request", handler="get_prompt",
     message=models.GetPromptRequest,
-    params=models.GetPromptRequestParams, params_required=True,
+    params=models.GetPromptRequestParams,
     result=models.GetPromptResultResponseResult,
 )  # fmt: skip
 PROMPTS_LIST: Final[Method[models.PaginatedRequestParams, models.ListPromptsResult]] = Method(
     name="prompts/list", sender="client", kind="request", handler="list_prompts",
     message=models.ListPromptsRequest,
-    params=models.PaginatedRequestParams, params_required=True,
+    params=models.PaginatedRequestParams,
     result=models.ListPromptsResult,
 )  # fmt: skip
 RESOURCES_LIST: Final[Method[models.PaginatedRequestParams, models.ListResourcesResult]] = Method(
     name="resources/list", sender="client", kind="request", handler="list_resources",
     message=models.ListResourcesRequest,
-    params=models.PaginatedRequestParams, params_required=True,
+    params=models.PaginatedRequestParams,
     result=models.ListResourcesResult,
 )  # fmt: skip
 RESOURCES_READ: Final[Method[models.ReadResourceRequestParams, models.InputRequiredResult | models.ReadResourceResult]] = Method(
     name="resources/read", sender="client", kind="request", handler="read_resource",
     message=models.ReadResourceRequest,
-    params=models.ReadResourceRequestParams, params_required=True,
+    params=models.ReadResourceRequestParams,
     result=models.ReadResourceResultResponseResult,
 )  # fmt: skip
 RESOURCES_TEMPLATES_LIST: Final[Method[models.PaginatedRequestParams, models.ListResourceTemplatesResult]] = Method(
     name="resources/templates/list", sender="client", kind="request", handler="list_resource_templates",
     message=models.ListResourceTemplatesRequest,
-    params=models.PaginatedRequestParams, params_required=True,
+    params=models.PaginatedRequestParams,
     result=models.ListResourceTemplatesResult,
 )  # fmt: skip
 ROOTS_LIST: Final[Method[models.ListRootsRequestParams, models.ListRootsResult]] = Method(
@@ -123,31 +123,31 @@ ROOTS_LIST: Final[Method[models.ListRootsRequestParams, models.ListRootsResult]]
 SAMPLING_CREATE_MESSAGE: Final[Method[models.CreateMessageRequestParams, models.CreateMessageResult]] = Method(
     name="sampling/createMessage", sender="server", kind="input", handler="create_message",
     message=models.CreateMessageRequest,
-    params=models.CreateMessageRequestParams, params_required=True,
+    params=models.CreateMessageRequestParams,
     result=models.CreateMessageResult,
 )  # fmt: skip
 SERVER_DISCOVER: Final[Method[models.RequestParams, models.DiscoverResult]] = Method(
     name="server/discover", sender="client", kind="request", handler="discover",
     message=models.DiscoverRequest,
-    params=models.RequestParams, params_required=True,
+    params=models.RequestParams,
     result=models.DiscoverResult,
 )  # fmt: skip
 SUBSCRIPTIONS_LISTEN: Final[Method[models.SubscriptionsListenRequestParams, models.SubscriptionsListenResult]] = Method(
     name="subscriptions/listen", sender="client", kind="request", handler="subscriptions_listen",
     message=models.SubscriptionsListenRequest,
-    params=models.SubscriptionsListenRequestParams, params_required=True,
+    params=models.SubscriptionsListenRequestParams,
     result=models.SubscriptionsListenResult,
 )  # fmt: skip
 TOOLS_CALL: Final[Method[models.CallToolRequestParams, models.InputRequiredResult | models.CallToolResult]] = Method(
     name="tools/call", sender="client", kind="request", handler="call_tool",
     message=models.CallToolRequest,
-    params=models.CallToolRequestParams, params_required=True,
+    params=models.CallToolRequestParams,
     result=models.CallToolResultResponseResult,
 )  # fmt: skip
 TOOLS_LIST: Final[Method[models.PaginatedRequestParams, models.ListToolsResult]] = Method(
     name="tools/list", sender="client", kind="request", handler="list_tools",
     message=models.ListToolsRequest,
-    params=models.PaginatedRequestParams, params_required=True,
+    params=models.PaginatedRequestParams,
     result=models.ListToolsResult,
 )  # fmt: skip
 

@@ -15,8 +15,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from mcpspec.support.converters import DroppedFields
-from mcpspec.support.differences import find_differences
-from mcpspec.support.objects import is_array
+from mcpspec.support.objects import find_differences, is_array
 from mcpspec.support.rules import downgrade_elicitation, downgrade_sampling, has_content_lists
 from mcpspec.support.structs import decode, from_builtins, to_builtins
 from typedmcp import dialect

@@ -20,25 +20,25 @@ EXTENSION_VERSION: Final = "2026-01-26"
 UI_DOWNLOAD_FILE: Final[Method[structs.McpUiDownloadFileRequestParams, structs.McpUiDownloadFileResult]] = Method(
     name="ui/download-file", sender="client", kind="request", handler="mcp_ui_download_file",
     message=structs.McpUiDownloadFileRequest,
-    params=structs.McpUiDownloadFileRequestParams, params_required=True,
+    params=structs.McpUiDownloadFileRequestParams,
     result=structs.McpUiDownloadFileResult,
 )  # fmt: skip
 UI_INITIALIZE: Final[Method[structs.McpUiInitializeRequestParams, structs.McpUiInitializeResult]] = Method(
     name="ui/initialize", sender="client", kind="request", handler="mcp_ui_initialize",
     message=structs.McpUiInitializeRequest,
-    params=structs.McpUiInitializeRequestParams, params_required=True,
+    params=structs.McpUiInitializeRequestParams,
     result=structs.McpUiInitializeResult,
 )  # fmt: skip
 UI_MESSAGE: Final[Method[structs.McpUiMessageRequestParams, structs.McpUiMessageResult]] = Method(
     name="ui/message", sender="client", kind="request", handler="mcp_ui_message",
     message=structs.McpUiMessageRequest,
-    params=structs.McpUiMessageRequestParams, params_required=True,
+    params=structs.McpUiMessageRequestParams,
     result=structs.McpUiMessageResult,
 )  # fmt: skip
 UI_NOTIFICATIONS_HOST_CONTEXT_CHANGED: Final[Method[structs.McpUiHostContext, None]] = Method(
     name="ui/notifications/host-context-changed", sender="server", kind="notification", handler="mcp_ui_host_context_changed",
     message=structs.McpUiHostContextChangedNotification,
-    params=structs.McpUiHostContext, params_required=True,
+    params=structs.McpUiHostContext,
     result=NoneType,
 )  # fmt: skip
 UI_NOTIFICATIONS_INITIALIZED: Final[Method[dict[str, Any], None]] = Method(
@@ -56,67 +56,67 @@ UI_NOTIFICATIONS_REQUEST_TEARDOWN: Final[Method[dict[str, Any], None]] = Method(
 UI_NOTIFICATIONS_SANDBOX_PROXY_READY: Final[Method[dict[str, Any], None]] = Method(
     name="ui/notifications/sandbox-proxy-ready", sender="client", kind="notification", handler="mcp_ui_sandbox_proxy_ready",
     message=structs.McpUiSandboxProxyReadyNotification,
-    params=dict[str, Any], params_required=True,
+    params=dict[str, Any],
     result=NoneType,
 )  # fmt: skip
 UI_NOTIFICATIONS_SANDBOX_RESOURCE_READY: Final[Method[structs.McpUiSandboxResourceReadyNotificationParams, None]] = Method(
     name="ui/notifications/sandbox-resource-ready", sender="server", kind="notification", handler="mcp_ui_sandbox_resource_ready",
     message=structs.McpUiSandboxResourceReadyNotification,
-    params=structs.McpUiSandboxResourceReadyNotificationParams, params_required=True,
+    params=structs.McpUiSandboxResourceReadyNotificationParams,
     result=NoneType,
 )  # fmt: skip
 UI_NOTIFICATIONS_SIZE_CHANGED: Final[Method[structs.McpUiSizeChangedNotificationParams, None]] = Method(
     name="ui/notifications/size-changed", sender="client", kind="notification", handler="mcp_ui_size_changed",
     message=structs.McpUiSizeChangedNotification,
-    params=structs.McpUiSizeChangedNotificationParams, params_required=True,
+    params=structs.McpUiSizeChangedNotificationParams,
     result=NoneType,
 )  # fmt: skip
 UI_NOTIFICATIONS_TOOL_CANCELLED: Final[Method[structs.McpUiToolCancelledNotificationParams, None]] = Method(
     name="ui/notifications/tool-cancelled", sender="server", kind="notification", handler="mcp_ui_tool_cancelled",
     message=structs.McpUiToolCancelledNotification,
-    params=structs.McpUiToolCancelledNotificationParams, params_required=True,
+    params=structs.McpUiToolCancelledNotificationParams,
     result=NoneType,
 )  # fmt: skip
 UI_NOTIFICATIONS_TOOL_INPUT: Final[Method[structs.McpUiToolInputNotificationParams, None]] = Method(
     name="ui/notifications/tool-input", sender="server", kind="notification", handler="mcp_ui_tool_input",
     message=structs.McpUiToolInputNotification,
-    params=structs.McpUiToolInputNotificationParams, params_required=True,
+    params=structs.McpUiToolInputNotificationParams,
     result=NoneType,
 )  # fmt: skip
 UI_NOTIFICATIONS_TOOL_INPUT_PARTIAL: Final[Method[structs.McpUiToolInputPartialNotificationParams, None]] = Method(
     name="ui/notifications/tool-input-partial", sender="server", kind="notification", handler="mcp_ui_tool_input_partial",
     message=structs.McpUiToolInputPartialNotification,
-    params=structs.McpUiToolInputPartialNotificationParams, params_required=True,
+    params=structs.McpUiToolInputPartialNotificationParams,
     result=NoneType,
 )  # fmt: skip
 UI_NOTIFICATIONS_TOOL_RESULT: Final[Method[structs.McpUiToolResultNotificationParams, None]] = Method(
     name="ui/notifications/tool-result", sender="server", kind="notification", handler="mcp_ui_tool_result",
     message=structs.McpUiToolResultNotification,
-    params=structs.McpUiToolResultNotificationParams, params_required=True,
+    params=structs.McpUiToolResultNotificationParams,
     result=NoneType,
 )  # fmt: skip
 UI_OPEN_LINK: Final[Method[structs.McpUiOpenLinkRequestParams, structs.McpUiOpenLinkResult]] = Method(
     name="ui/open-link", sender="client", kind="request", handler="mcp_ui_open_link",
     message=structs.McpUiOpenLinkRequest,
-    params=structs.McpUiOpenLinkRequestParams, params_required=True,
+    params=structs.McpUiOpenLinkRequestParams,
     result=structs.McpUiOpenLinkResult,
 )  # fmt: skip
 UI_REQUEST_DISPLAY_MODE: Final[Method[structs.McpUiRequestDisplayModeRequestParams, structs.McpUiRequestDisplayModeResult]] = Method(
     name="ui/request-display-mode", sender="client", kind="request", handler="mcp_ui_request_display_mode",
     message=structs.McpUiRequestDisplayModeRequest,
-    params=structs.McpUiRequestDisplayModeRequestParams, params_required=True,
+    params=structs.McpUiRequestDisplayModeRequestParams,
     result=structs.McpUiRequestDisplayModeResult,
 )  # fmt: skip
 UI_RESOURCE_TEARDOWN: Final[Method[dict[str, Any], structs.McpUiResourceTeardownResult]] = Method(
     name="ui/resource-teardown", sender="server", kind="request", handler="mcp_ui_resource_teardown",
     message=structs.McpUiResourceTeardownRequest,
-    params=dict[str, Any], params_required=True,
+    params=dict[str, Any],
     result=structs.McpUiResourceTeardownResult,
 )  # fmt: skip
 UI_UPDATE_MODEL_CONTEXT: Final[Method[structs.McpUiUpdateModelContextRequestParams, structs.EmptyResult]] = Method(
     name="ui/update-model-context", sender="client", kind="request", handler="mcp_ui_update_model_context",
     message=structs.McpUiUpdateModelContextRequest,
-    params=structs.McpUiUpdateModelContextRequestParams, params_required=True,
+    params=structs.McpUiUpdateModelContextRequestParams,
     result=structs.EmptyResult,
 )  # fmt: skip
 

@@ -20,25 +20,25 @@ EXTENSION_VERSION: Final = "2026-01-26"
 UI_DOWNLOAD_FILE: Final[Method[models.McpUiDownloadFileRequestParams, models.McpUiDownloadFileResult]] = Method(
     name="ui/download-file", sender="client", kind="request", handler="mcp_ui_download_file",
     message=models.McpUiDownloadFileRequest,
-    params=models.McpUiDownloadFileRequestParams, params_required=True,
+    params=models.McpUiDownloadFileRequestParams,
     result=models.McpUiDownloadFileResult,
 )  # fmt: skip
 UI_INITIALIZE: Final[Method[models.McpUiInitializeRequestParams, models.McpUiInitializeResult]] = Method(
     name="ui/initialize", sender="client", kind="request", handler="mcp_ui_initialize",
     message=models.McpUiInitializeRequest,
-    params=models.McpUiInitializeRequestParams, params_required=True,
+    params=models.McpUiInitializeRequestParams,
     result=models.McpUiInitializeResult,
 )  # fmt: skip
 UI_MESSAGE: Final[Method[models.McpUiMessageRequestParams, models.McpUiMessageResult]] = Method(
     name="ui/message", sender="client", kind="request", handler="mcp_ui_message",
     message=models.McpUiMessageRequest,
-    params=models.McpUiMessageRequestParams, params_required=True,
+    params=models.McpUiMessageRequestParams,
     result=models.McpUiMessageResult,
 )  # fmt: skip
 UI_NOTIFICATIONS_HOST_CONTEXT_CHANGED: Final[Method[models.McpUiHostContext, None]] = Method(
     name="ui/notifications/host-context-changed", sender="server", kind="notification", handler="mcp_ui_host_context_changed",
     message=models.McpUiHostContextChangedNotification,
-    params=models.McpUiHostContext, params_required=True,
+    params=models.McpUiHostContext,
     result=NoneType,
 )  # fmt: skip
 UI_NOTIFICATIONS_INITIALIZED: Final[Method[dict[str, Any], None]] = Method(
@@ -56,67 +56,67 @@ UI_NOTIFICATIONS_REQUEST_TEARDOWN: Final[Method[dict[str, Any], None]] = Method(
 UI_NOTIFICATIONS_SANDBOX_PROXY_READY: Final[Method[dict[str, Any], None]] = Method(
     name="ui/notifications/sandbox-proxy-ready", sender="client", kind="notification", handler="mcp_ui_sandbox_proxy_ready",
     message=models.McpUiSandboxProxyReadyNotification,
-    params=dict[str, Any], params_required=True,
+    params=dict[str, Any],
     result=NoneType,
 )  # fmt: skip
 UI_NOTIFICATIONS_SANDBOX_RESOURCE_READY: Final[Method[models.McpUiSandboxResourceReadyNotificationParams, None]] = Method(
     name="ui/notifications/sandbox-resource-ready", sender="server", kind="notification", handler="mcp_ui_sandbox_resource_ready",
     message=models.McpUiSandboxResourceReadyNotification,
-    params=models.McpUiSandboxResourceReadyNotificationParams, params_required=True,
+    params=models.McpUiSandboxResourceReadyNotificationParams,
     result=NoneType,
 )  # fmt: skip
 UI_NOTIFICATIONS_SIZE_CHANGED: Final[Method[models.McpUiSizeChangedNotificationParams, None]] = Method(
     name="ui/notifications/size-changed", sender="client", kind="notification", handler="mcp_ui_size_changed",
     message=models.McpUiSizeChangedNotification,
-    params=models.McpUiSizeChangedNotificationParams, params_required=True,
+    params=models.McpUiSizeChangedNotificationParams,
     result=NoneType,
 )  # fmt: skip
 UI_NOTIFICATIONS_TOOL_CANCELLED: Final[Method[models.McpUiToolCancelledNotificationParams, None]] = Method(
     name="ui/notifications/tool-cancelled", sender="server", kind="notification", handler="mcp_ui_tool_cancelled",
     message=models.McpUiToolCancelledNotification,
-    params=models.McpUiToolCancelledNotificationParams, params_required=True,
+    params=models.McpUiToolCancelledNotificationParams,
     result=NoneType,
 )  # fmt: skip
 UI_NOTIFICATIONS_TOOL_INPUT: Final[Method[models.McpUiToolInputNotificationParams, None]] = Method(
     name="ui/notifications/tool-input", sender="server", kind="notification", handler="mcp_ui_tool_input",
     message=models.McpUiToolInputNotification,
-    params=models.McpUiToolInputNotificationParams, params_required=True,
+    params=models.McpUiToolInputNotificationParams,
     result=NoneType,
 )  # fmt: skip
 UI_NOTIFICATIONS_TOOL_INPUT_PARTIAL: Final[Method[models.McpUiToolInputPartialNotificationParams, None]] = Method(
     name="ui/notifications/tool-input-partial", sender="server", kind="notification", handler="mcp_ui_tool_input_partial",
     message=models.McpUiToolInputPartialNotification,
-    params=models.McpUiToolInputPartialNotificationParams, params_required=True,
+    params=models.McpUiToolInputPartialNotificationParams,
     result=NoneType,
 )  # fmt: skip
 UI_NOTIFICATIONS_TOOL_RESULT: Final[Method[models.McpUiToolResultNotificationParams, None]] = Method(
     name="ui/notifications/tool-result", sender="server", kind="notification", handler="mcp_ui_tool_result",
     message=models.McpUiToolResultNotification,
-    params=models.McpUiToolResultNotificationParams, params_required=True,
+    params=models.McpUiToolResultNotificationParams,
     result=NoneType,
 )  # fmt: skip
 UI_OPEN_LINK: Final[Method[models.McpUiOpenLinkRequestParams, models.McpUiOpenLinkResult]] = Method(
     name="ui/open-link", sender="client", kind="request", handler="mcp_ui_open_link",
     message=models.McpUiOpenLinkRequest,
-    params=models.McpUiOpenLinkRequestParams, params_required=True,
+    params=models.McpUiOpenLinkRequestParams,
     result=models.McpUiOpenLinkResult,
 )  # fmt: skip
 UI_REQUEST_DISPLAY_MODE: Final[Method[models.McpUiRequestDisplayModeRequestParams, models.McpUiRequestDisplayModeResult]] = Method(
     name="ui/request-display-mode", sender="client", kind="request", handler="mcp_ui_request_display_mode",
     message=models.McpUiRequestDisplayModeRequest,
-    params=models.McpUiRequestDisplayModeRequestParams, params_required=True,
+    params=models.McpUiRequestDisplayModeRequestParams,
     result=models.McpUiRequestDisplayModeResult,
 )  # fmt: skip
 UI_RESOURCE_TEARDOWN: Final[Method[dict[str, Any], models.McpUiResourceTeardownResult]] = Method(
     name="ui/resource-teardown", sender="server", kind="request", handler="mcp_ui_resource_teardown",
     message=models.McpUiResourceTeardownRequest,
-    params=dict[str, Any], params_required=True,
+    params=dict[str, Any],
     result=models.McpUiResourceTeardownResult,
 )  # fmt: skip
 UI_UPDATE_MODEL_CONTEXT: Final[Method[models.McpUiUpdateModelContextRequestParams, models.EmptyResult]] = Method(
     name="ui/update-model-context", sender="client", kind="request", handler="mcp_ui_update_model_context",
     message=models.McpUiUpdateModelContextRequest,
-    params=models.McpUiUpdateModelContextRequestParams, params_required=True,
+    params=models.McpUiUpdateModelContextRequestParams,
     result=models.EmptyResult,
 )  # fmt: skip
 

@@ -20,25 +20,25 @@ EXTENSION_ID: Final = "io.modelcontextprotocol/tasks"
 NOTIFICATIONS_TASKS: Final[Method[structs.TaskStatusNotificationParams, None]] = Method(
     name="notifications/tasks", sender="server", kind="notification", handler="task_status",
     message=structs.TaskStatusNotification,
-    params=structs.TaskStatusNotificationParams, params_required=True,
+    params=structs.TaskStatusNotificationParams,
     result=NoneType,
 )  # fmt: skip
 TASKS_CANCEL: Final[Method[structs.CancelTaskRequestParams, structs.CancelTaskResult]] = Method(
     name="tasks/cancel", sender="client", kind="request", handler="cancel_task",
     message=structs.CancelTaskRequest,
-    params=structs.CancelTaskRequestParams, params_required=True,
+    params=structs.CancelTaskRequestParams,
     result=structs.CancelTaskResult,
 )  # fmt: skip
 TASKS_GET: Final[Method[structs.GetTaskRequestParams, structs.GetTaskResult]] = Method(
     name="tasks/get", sender="client", kind="request", handler="get_task",
     message=structs.GetTaskRequest,
-    params=structs.GetTaskRequestParams, params_required=True,
+    params=structs.GetTaskRequestParams,
     result=structs.GetTaskResult,
 )  # fmt: skip
 TASKS_UPDATE: Final[Method[structs.UpdateTaskRequestParams, structs.UpdateTaskResult]] = Method(
     name="tasks/update", sender="client", kind="request", handler="update_task",
     message=structs.UpdateTaskRequest,
-    params=structs.UpdateTaskRequestParams, params_required=True,
+    params=structs.UpdateTaskRequestParams,
     result=structs.UpdateTaskResult,
 )  # fmt: skip
 

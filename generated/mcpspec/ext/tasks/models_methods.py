@@ -20,25 +20,25 @@ EXTENSION_ID: Final = "io.modelcontextprotocol/tasks"
 NOTIFICATIONS_TASKS: Final[Method[models.TaskStatusNotificationParams, None]] = Method(
     name="notifications/tasks", sender="server", kind="notification", handler="task_status",
     message=models.TaskStatusNotification,
-    params=models.TaskStatusNotificationParams, params_required=True,
+    params=models.TaskStatusNotificationParams,
     result=NoneType,
 )  # fmt: skip
 TASKS_CANCEL: Final[Method[models.CancelTaskRequestParams, models.CancelTaskResult]] = Method(
     name="tasks/cancel", sender="client", kind="request", handler="cancel_task",
     message=models.CancelTaskRequest,
-    params=models.CancelTaskRequestParams, params_required=True,
+    params=models.CancelTaskRequestParams,
     result=models.CancelTaskResult,
 )  # fmt: skip
 TASKS_GET: Final[Method[models.GetTaskRequestParams, models.GetTaskResult]] = Method(
     name="tasks/get", sender="client", kind="request", handler="get_task",
     message=models.GetTaskRequest,
-    params=models.GetTaskRequestParams, params_required=True,
+    params=models.GetTaskRequestParams,
     result=models.GetTaskResult,
 )  # fmt: skip
 TASKS_UPDATE: Final[Method[models.UpdateTaskRequestParams, models.UpdateTaskResult]] = Method(
     name="tasks/update", sender="client", kind="request", handler="update_task",
     message=models.UpdateTaskRequest,
-    params=models.UpdateTaskRequestParams, params_required=True,
+    params=models.UpdateTaskRequestParams,
     result=models.UpdateTaskResult,
 )  # fmt: skip
 

@@ -16,6 +16,7 @@ from tests.helpers import LEGACY, MODERN_REVISION, run
 from tests.serving import serving_http
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp_extensions.tasks import ClientTasks, ServerTasks
+from typedmcp_gateway import Gateway
 
 GRACE = 0.1
 
@@ -159,7 +160,7 @@ def test_a_gateway_ends_without_the_handler_of_its_server() -> None:
     async def main() -> None:
         swallower = Swallower()
         behind = typedmcp.ServerConfig(stubborn_server(swallower), grace=GRACE, on_diagnostic=reports.append)
-        front = typedmcp.ServerConfig(typedmcp.Gateway(behind), grace=GRACE)
+        front = typedmcp.ServerConfig(Gateway(behind), grace=GRACE)
         client = await typedmcp.connect(front)
         calling = asyncio.create_task(client.call_tool("stubborn"))
         await swallower.entered.wait()

@@ -67,7 +67,7 @@ def serve_upstream() -> Generator[None]:
 def list_gateways(plan: Plan, revision: str) -> Iterator[Contender]:
     """List the gateways. Their commands need a port in addition."""
     yield Contender(DIRECT, make_uvicorn_command(FOLDER, "typedmcp_handler:app"))
-    yield Contender(OURS, make_uvicorn_command(GATEWAYS, "typedmcp_gateway:app"))
+    yield Contender(OURS, make_uvicorn_command(GATEWAYS, "one_target:app"))
     if not plan.quick:
         note = "" if revision == MODERN else "one session at the server for each client"
         yield Contender("fastmcp, create_proxy", make_uvicorn_command(GATEWAYS, "fastmcp_proxy:app"), note, timeout=60)
@@ -77,7 +77,7 @@ def list_bridges() -> Iterator[Contender]:
     """List the programs that serve a server over standard input and output over HTTP."""
     server = make_python_command(CONTENDERS / "stdio" / "typedmcp_handler.py")
     yield Contender(DIRECT, make_uvicorn_command(FOLDER, "typedmcp_handler:app"))
-    yield Contender(OURS, [*make_python_command(GATEWAYS / "typedmcp_bridge.py"), *server, "--port"])
+    yield Contender(OURS, [*make_python_command(GATEWAYS / "command.py"), *server, "--port"])
     proxy = install.python("mcp-proxy").with_name("mcp-proxy")
     if proxy.exists():
         note = "one process of the server for all clients"

@@ -16,7 +16,6 @@ if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
     from typedmcp.client.config import ServerEntry, load_config
     from typedmcp.client.extensions import ClientExtension
     from typedmcp.client.group import ClientGroup, connect_all
-    from typedmcp.client.pool import ClientPool
     from typedmcp.client.results.text import text_of
     from typedmcp.errors import (
         AuthorizationRequiredError,
@@ -42,7 +41,6 @@ if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
         UnsupportedVersionError,
         UsageError,
     )
-    from typedmcp.gateway import Gateway
     from typedmcp.jsonschema.forms import Elicited
     from typedmcp.limits import Limits
     from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
@@ -71,7 +69,6 @@ _MODULES = {
     "client.config": ["ServerEntry", "load_config"],
     "client.extensions": ["ClientExtension"],
     "client.group": ["ClientGroup", "connect_all"],
-    "client.pool": ["ClientPool"],
     "client.results.text": ["text_of"],
     "errors": [
         "AuthorizationRequiredError", "CallLostError", "ConnectionLostError", "DecodeError", "Error",
@@ -80,7 +77,6 @@ _MODULES = {
         "RequestTimeoutError", "ResourceNotFoundError", "ServerBusyError", "SignInError", "TaskCancelledError",
         "ToolError", "UnsupportedVersionError", "UsageError",
     ],
-    "gateway": ["Gateway"],
     "jsonschema.forms": ["Elicited"],
     "limits": ["Limits"],
     "protocol.diagnostics": ["Diagnostic", "DiagnosticKind"],
@@ -107,9 +103,9 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 
 __all__ = [
     "AssistantMessage", "Audio", "Auth", "AuthorizationRequiredError", "CallLostError", "CallNext", "CallOptions",
-    "ChangeEvent", "Changes", "Client", "ClientExtension", "ClientGroup", "ClientPool", "ConnectOptions",
+    "ChangeEvent", "Changes", "Client", "ClientExtension", "ClientGroup", "ConnectOptions",
     "ConnectionLostError", "Context", "DecodeError", "Diagnostic", "DiagnosticKind", "DpopVerifier", "Elicited",
-    "Error", "Extension", "File", "Gateway", "HeaderMismatchError", "HttpStatusError", "Image", "InputUnavailableError",
+    "Error", "Extension", "File", "HeaderMismatchError", "HttpStatusError", "Image", "InputUnavailableError",
     "InsufficientScopeError", "IntrospectionVerifier", "InvalidParamsError", "JwtVerifier", "Limits", "MemoryStore",
     "MethodNotFoundError", "Middleware", "MissingCapabilityError", "Principal", "ProtocolError",
     "Recorder", "RemoteError", "RequestTimeoutError", "ResourceNotFoundError", "Server",
@@ -131,6 +127,7 @@ _MEANT = {
 """Hints for names that do not exist, by the name."""
 
 _SATELLITES = {
+    **dict.fromkeys(("ClientPool", "Gateway"), "gateway"),
     **dict.fromkeys(("LlmApi", "call_for", "tools_for"), "hosts"),
     **dict.fromkeys(("Telemetry", "instrument", "uninstrument"), "otel"),
     **dict.fromkeys(("RedisStore", "RedisTaskStore"), "redis"),

@@ -44,7 +44,8 @@ from typedmcp.nesting import decode_json
 
 __all__ = [
     "INTERNAL_ERROR", "INVALID_PARAMS", "INVALID_REQUEST", "METHOD_NOT_FOUND", "PARSE_ERROR",
-    "AuthorizationRequiredError", "CallLostError", "ConnectionLostError", "DecodeError", "Error",
+    "URL_ELICITATION_REQUIRED", "AuthorizationRequiredError", "CallLostError", "ConnectionLostError", "DecodeError",
+    "Error",
     "HeaderMismatchError", "HttpStatusError", "InputUnavailableError", "InsufficientScopeError",
     "InvalidParamsError", "MethodNotFoundError", "MissingCapabilityError", "ProtocolError", "RemoteError",
     "RequestTimeoutError", "ResourceNotFoundError", "ServerBusyError", "SignInError", "TaskCancelledError",

@@ -9,6 +9,7 @@ __all__ = ["PUBLIC"]
 PUBLIC = (
     "typedmcp",
     "typedmcp.app",
+    "typedmcp.auth",
     "typedmcp.building",
     "typedmcp.client",
     "typedmcp.dialect.handlers",
@@ -25,7 +26,9 @@ PUBLIC = (
     "typedmcp.observers",
     "typedmcp.protocol.framing",
     "typedmcp.protocol.pending",
+    "typedmcp.revisions.features",
     "typedmcp.server.http",
+    "typedmcp.server.http.asgi",
     "typedmcp.services",
     "typedmcp.stores",
     "typedmcp.sync",

@@ -92,7 +92,7 @@ ROOT_MODULES = {
     "sync",
     "types",
 }
-MOVED = {"apps", "tasks", "telemetry"}
+MOVED = {"apps", "gateway", "tasks", "telemetry"}
 """Modules that say where their names are."""
 
 

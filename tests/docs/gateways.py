@@ -14,12 +14,13 @@ from typing import Any, Final
 
 import typedmcp
 from tests.docs.markdown import replace_block
-from tests.gateway.cases import CASES, connect_options, run_case, unsaid
-from tests.gateway.everyday_server import starting
 from tests.paths import ROOT
 from tests.serving import serving_http
 from tests.spoken import SUPPORTED
+from tests.typedmcp_gateway.cases import CASES, connect_options, run_case, unsaid
+from tests.typedmcp_gateway.everyday_server import starting
 from typedmcp.revisions.features import FEATURES
+from typedmcp_gateway import Gateway
 
 __all__ = ["PAGE", "TRANSPORTS", "cell", "expected_cell", "run_pair", "tables"]
 
@@ -47,7 +48,7 @@ async def run_pair(transport: str, client: str, server: str) -> dict[str, str | 
         else:
             upstream = await stack.enter_async_context(_listening(server))
             is_sse = not FEATURES[server].has_streamable_http
-            gateway = typedmcp.Gateway(upstream + ("/sse" if is_sse else "/mcp"), connect={"sse": is_sse})
+            gateway = Gateway(upstream + ("/sse" if is_sse else "/mcp"), connect={"sse": is_sse})
             url = await stack.enter_async_context(serving_http(gateway.asgi(sse_path="/sse")))
             is_sse = not FEATURES[client].has_streamable_http
             target = url + ("/sse" if is_sse else "/mcp")

@@ -7,8 +7,8 @@ import pytest
 from tests.docs.crossings import crossing_table, expected_crossings
 from tests.docs.gateways import PAGE, TRANSPORTS, cell, expected_cell, run_pair, tables
 from tests.docs.markdown import replace_block
-from tests.gateway.cases import CASES, unsaid
 from tests.helpers import LEGACY, MODERN_REVISION, run
+from tests.typedmcp_gateway.cases import CASES, unsaid
 
 
 def test_the_tables_say_what_the_revisions_can_say() -> None:

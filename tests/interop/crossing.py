@@ -16,12 +16,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tests.gateway.everyday_server import starting
 from tests.interop.peers import HTTP, SSE, STDIO, Peer, printed
 from tests.interop.test_servers import EVERYTHING, PYTHON_1, PYTHON_2, TYPESCRIPT
 from tests.listening import running_on
 from tests.ports import reserved_port
 from tests.spoken import SUPPORTED
+from tests.typedmcp_gateway.everyday_server import starting
 from typedmcp.revisions.features import FEATURES, is_modern, structs_of
 
 __all__ = [

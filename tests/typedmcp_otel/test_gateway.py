@@ -9,6 +9,7 @@ import typedmcp
 from tests.cases import each
 from tests.spoken import MODERN_REVISION
 from tests.typedmcp_otel.exported import Exported, span_id, trace_id, tree
+from typedmcp_gateway import Gateway
 
 LEGACY_REVISION = "2025-11-25"
 
@@ -39,7 +40,7 @@ def connect(exported: Exported, client: str, behind: str, *, at_gateway: bool = 
     telemetry = exported.telemetry
     own: Any = {"telemetry": telemetry if at_gateway else None}
     target = typedmcp.ServerConfig(server, telemetry=telemetry, revisions=[behind])
-    gateway = typedmcp.Gateway(target, connect=own)
+    gateway = Gateway(target, connect=own)
     config = typedmcp.ServerConfig(gateway, **own)
     return typedmcp.connect(config, telemetry=telemetry, revisions=[client], elicit=answer)
 

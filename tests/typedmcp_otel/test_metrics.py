@@ -19,6 +19,7 @@ from tests.typedmcp_otel.exported import Exported
 from typedmcp.dialect import structs
 from typedmcp.transports import network_of
 from typedmcp.transports.streams import StreamTransport
+from typedmcp_gateway import Gateway
 from typedmcp_otel import Telemetry
 
 BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
@@ -155,7 +156,7 @@ def test_names_that_clients_of_a_gateway_make_up_add_series_within_a_bound(monke
 
     async def main() -> None:
         for _ in range(3):  # each has another client of the server
-            gateway = typedmcp.Gateway(server, connect={"telemetry": exported.telemetry})
+            gateway = Gateway(server, connect={"telemetry": exported.telemetry})
             async with typedmcp.connect(gateway) as client:
                 for _ in range(4):
                     with pytest.raises(typedmcp.RemoteError):

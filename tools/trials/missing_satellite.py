@@ -7,6 +7,7 @@ import sys
 
 NAMES = {
     "typedmcp_extensions": "apps",
+    "typedmcp_gateway": "Gateway",
     "typedmcp_hosts": "tools_for",
     "typedmcp_otel": "telemetry",
     "typedmcp_redis": "RedisStore",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ __all__ = [
     "check_integer",
     "check_limits",
     "check_list",
+    "check_names",
     "check_seconds",
     "check_text",
     "option_names",
@@ -39,6 +40,13 @@ def unknown_option(name: str, known: Iterable[str], of: str = "") -> str:
     close = get_close_matches(name, names, 1)
     meant = f"; did you mean {close[0]!r}?" if close else ""
     return f"unknown option {name!r}{of}; known: {', '.join(names)}{meant}"
+
+
+def check_names(subject: str, options: Mapping[str, Any], known: type, remedy: str = "") -> None:
+    """Raise `TypeError` for an option that is not a key of the TypedDict. `subject` is what has the options."""
+    names = option_names(known)
+    if unknown := options.keys() - names:
+        raise TypeError(unknown_option(min(unknown), sorted(names), f" of {subject}") + remedy)
 
 
 def check_seconds(name: str, value: object) -> None:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +20,6 @@ from typedmcp.cli.serve import to_serve_options
 from typedmcp.cli.status import FAILED, OK, CommandExit
 from typedmcp.cli.targets import find_entry, make_connect_options
 from typedmcp.errors import missing_extra
-from typedmcp.gateway import AuditRecord, Gateway, GatewayOptions
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.text import visible
 from typedmcp.server.config import ServerConfig
@@ -89,22 +89,26 @@ def proxy(
 
 
 def _make_gateway(
-    target: str, serving: ProxyOptions, options: ConnectionOptions, on_call: Callable[[AuditRecord], object] | None
-) -> Gateway:
+    target: str, serving: ProxyOptions, options: ConnectionOptions, on_call: Callable[[Any], object] | None
+) -> Any:
+    try:
+        make: Callable[..., Any] = import_module("typedmcp_gateway").Gateway
+    except ImportError:
+        raise CommandExit(missing_extra("typedmcp proxy", "cli,gateway")) from None
     connect = make_connect_options(options)
     connect.pop("log_level", None)  # clients say which they want
-    chosen: GatewayOptions = {"connect": connect, "on_call": on_call, "audit_arguments": serving.audit_arguments}
+    chosen: dict[str, Any] = {"connect": connect, "on_call": on_call, "audit_arguments": serving.audit_arguments}
     if target or options.config is None:
         entry = find_entry(target, options)
         if options.config is None:
             entry = replace(entry, name="server")  # clients get it in errors, and a command may hold secrets
-        return Gateway(entry, **chosen)
+        return make(entry, **chosen)
     if serving.reload:
         chosen["reload_seconds"] = 1.0
-    return Gateway(servers=options.config, **chosen)
+    return make(servers=options.config, **chosen)
 
 
-def _open_audit(serving: ProxyOptions, stack: ExitStack) -> Callable[[AuditRecord], object] | None:
+def _open_audit(serving: ProxyOptions, stack: ExitStack) -> Callable[[Any], object] | None:
     """Return the function that appends to the audit file. Raises `CommandExit` if it cannot be opened."""
     if serving.audit is None:
         return None
@@ -116,7 +120,7 @@ def _open_audit(serving: ProxyOptions, stack: ExitStack) -> Callable[[AuditRecor
     return lambda record: file.write(msgspec.json.encode(record) + b"\n")
 
 
-def _serve(gateway: Gateway, serving: ProxyOptions, address: AddressOptions) -> None:
+def _serve(gateway: Any, serving: ProxyOptions, address: AddressOptions) -> None:
     def show(diagnostic: Diagnostic) -> None:
         if diagnostic.kind in _FAILURES or (serving.report and diagnostic.kind is DiagnosticKind.DROPPED):
             sys.stderr.write(f"typedmcp proxy: {diagnostic.kind}: {visible(diagnostic.text)}\n")

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 from typedmcp import dialect
 from typedmcp.client.incoming.callbacks import Elicit, ElicitUrl, Roots, Sample
 from typedmcp.client.incoming.roots import to_root
-from typedmcp.client.requests.call_options import CallOptions, check_call_options, check_names, check_times
+from typedmcp.client.requests.call_options import CallOptions, check_call_options, check_times
 from typedmcp.errors import UsageError
 from typedmcp.frames import FrameSink, OnFrame, check_record
 from typedmcp.limits import DEFAULT_LIMITS, Limits
 from typedmcp.observers import Instrumentation, check_telemetry
 from typedmcp.protocol.diagnostics import Diagnostic
 from typedmcp.protocol.notifications import LEVELS, LogLevel
-from typedmcp.protocol.option_checks import check_flag, check_grace, check_limits, check_list
+from typedmcp.protocol.option_checks import check_flag, check_grace, check_limits, check_list, check_names
 from typedmcp.revisions.features import SUPPORTED
 
 if TYPE_CHECKING:

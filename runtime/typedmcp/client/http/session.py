@@ -21,7 +21,6 @@ from typedmcp.client.http.bodies import accept_coding, content_type, raise_error
 from typedmcp.client.http.endpoint import Endpoint, shorten_body
 from typedmcp.client.http.event_streams import EventStreams
 from typedmcp.client.http.request_heads import POST, RequestHeads
-from typedmcp.client.http.turns import FairLimit
 from typedmcp.client.requests.param_headers import ParamHeaders
 from typedmcp.client.session.reader import PendingCall, SessionListener
 from typedmcp.client.session.session import ClientSession, RepeatableError, SessionLostError
@@ -37,6 +36,7 @@ from typedmcp.protocol.text import visible
 from typedmcp.transports.concurrency import limit_time
 from typedmcp.transports.deadlines import Deadlines
 from typedmcp.transports.http1 import HttpResponse, StaleConnectionError
+from typedmcp.transports.turns import FairLimit
 
 __all__ = ["HttpSession"]
 

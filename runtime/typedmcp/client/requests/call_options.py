@@ -8,9 +8,9 @@ from typing import Any, TypeAlias, TypedDict
 from typedmcp import dialect
 from typedmcp.protocol.meta import CAPABILITIES, LOG_LEVEL
 from typedmcp.protocol.notifications import LogLevel
-from typedmcp.protocol.option_checks import check_seconds, option_names, unknown_option
+from typedmcp.protocol.option_checks import check_names, check_seconds
 
-__all__ = ["CallOptions", "OnProgress", "check_call_options", "check_names", "check_times", "meta_members"]
+__all__ = ["CallOptions", "OnProgress", "check_call_options", "check_times", "meta_members"]
 
 D = dialect.structs
 
@@ -45,13 +45,6 @@ def check_call_options(options: CallOptions) -> None:
     if options:
         check_names("a call", options, CallOptions, "; the arguments of a tool are one mapping, {…}")
         check_times(options, "timeout", "max_time")
-
-
-def check_names(subject: str, options: Mapping[str, Any], known: type, remedy: str = "") -> None:
-    """Raise `TypeError` for an option that is not a key of the TypedDict."""
-    names = option_names(known)
-    if unknown := options.keys() - names:
-        raise TypeError(unknown_option(min(unknown), sorted(names), f" of {subject}") + remedy)
 
 
 def check_times(options: Mapping[str, Any], *names: str) -> None:

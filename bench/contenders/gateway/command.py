@@ -1,0 +1,11 @@
+"""A gateway of typedmcp over HTTP to a command: `command.py COMMAND … --port PORT`."""
+
+import sys
+
+import uvicorn
+
+from typedmcp_gateway import Gateway
+
+*command, _, port = sys.argv[1:]
+app = Gateway(command).asgi()
+uvicorn.run(app, port=int(port), loop="uvloop", http="httptools", access_log=False, log_level="warning")

@@ -1,0 +1,164 @@
+"""Routing: which server a request is for, and what a principal may see."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from typedmcp import Context
+from typedmcp.building import is_object
+from typedmcp.dialect import structs
+from typedmcp.errors import InvalidParamsError, MethodNotFoundError, RemoteError, ResourceNotFoundError
+from typedmcp_gateway.audit import Audit
+from typedmcp_gateway.callers import GatewayCaller
+from typedmcp_gateway.forwarding import STATE, Forwarder
+from typedmcp_gateway.listing import LISTS, decode_cursor, encode_cursor, make_private, merge
+from typedmcp_gateway.names import Kind
+from typedmcp_gateway.options import Policy
+from typedmcp_gateway.servers import GatewayServer
+
+__all__ = ["Router"]
+
+
+class Router:
+    """Routes the requests of clients to servers."""
+
+    def __init__(self, servers: Mapping[str, GatewayServer], forwarder: Forwarder, policy: Policy | None) -> None:
+        self._servers = servers
+        self._forwarder = forwarder
+        self._policy = policy
+
+    async def route(self, params: Any, ctx: Context, caller: GatewayCaller, audit: Audit) -> Any:
+        """Return the result of a request. Raises `RemoteError`."""
+        if ctx.method in LISTS:
+            return await self._list(params, ctx, caller)
+        if ctx.method == "resources/read":
+            read = await self._find_resource(params.uri, params, ctx, caller, audit)
+            return read if self._policy is None else make_private(_decoded(read))
+        if ctx.method == "completion/complete":
+            return await self._complete(params, ctx, caller, audit)
+        server, own = self.find("prompts" if ctx.method == "prompts/get" else "tools", params.name, caller)
+        audit.server = server.name
+        renamed = params if own == params.name else _replace(params, name=own)
+        return await self._forwarder.forward(server, renamed, ctx, caller)
+
+    def find(self, kind: Kind, name: str, caller: GatewayCaller) -> tuple[GatewayServer, str]:
+        """Return the server of a tool or prompt, and its own name there.
+
+        Raises `InvalidParamsError` for a name that no server has, or that the principal may not use.
+        """
+        found = [(server, own) for server in self._servers.values() if (own := server.rules.resolve(name)) is not None]
+        if len(found) > 1:
+            found.sort(key=lambda each: (each[1] not in each[0].listed.get(kind, ()), -len(each[0].rules.prefix)))
+        for server, own in found[:1]:
+            if self.is_visible(caller, server, kind, own):
+                return server, own
+        raise InvalidParamsError(f"unknown {kind[:-1]}: {name}", {"path": "params.name"})
+
+    def is_visible(self, caller: GatewayCaller, server: GatewayServer, kind: Kind, own: str) -> bool:
+        """Return whether a principal may see and use something of a server."""
+        return self._policy is None or bool(self._policy(caller.principal, server.name, kind, own))
+
+    # Lists
+
+    async def _list(self, params: Any, ctx: Context, caller: GatewayCaller) -> Any:
+        place = LISTS[ctx.method]
+        cursors: dict[str, Any] = dict.fromkeys(self._servers, params.cursor)
+        if len(self._servers) != 1:
+            cursors = dict.fromkeys(self._servers) if params.cursor is None else decode_cursor(params.cursor)
+        servers = [server for name, server in self._servers.items() if name in cursors and server.may_have(place.kind)]
+        is_plain = all(server.has_revision(ctx.revision) for server in servers)
+        answers = await asyncio.gather(
+            *(self._list_one(each, cursors[each.name], params, ctx, caller, is_plain=is_plain) for each in servers),
+            return_exceptions=True,
+        )
+        pages: dict[GatewayServer, Any] = {}
+        for server, answer in zip(servers, answers, strict=True):
+            if not isinstance(answer, BaseException):
+                pages[server] = answer
+            elif not isinstance(answer, RemoteError) or len(servers) == 1:
+                raise answer
+        if not pages:
+            errors = [answer for answer in answers if isinstance(answer, RemoteError)]
+            raise errors[0] if errors else MethodNotFoundError(ctx.method)
+        made = merge(
+            place,
+            pages,
+            lambda server, own: self.is_visible(caller, server, place.kind, own),
+            is_private=self._policy is not None,
+            is_complete=len(pages) == len(servers),
+        )
+        following = {server.name: cursor for server, page in pages.items() if (cursor := _next_cursor(page))}
+        cursor = next(iter(following.values()), None) if len(self._servers) == 1 else encode_cursor(following)
+        if cursor is None:
+            return made
+        return {**made, "nextCursor": cursor} if is_object(made) else _replace(made, next_cursor=cursor)
+
+    async def _list_one(
+        self,
+        server: GatewayServer,
+        cursor: str | None,
+        params: Any,
+        ctx: Context,
+        caller: GatewayCaller,
+        *,
+        is_plain: bool,
+    ) -> Any:
+        own = _replace(params, cursor=cursor)
+        return _decoded(await self._forwarder.forward(server, own, ctx, caller, is_plain=is_plain))
+
+    # Resources and completion
+
+    async def _find_resource(
+        self, uri: str, params: Any, ctx: Context, caller: GatewayCaller, audit: Audit, member: str = "resources"
+    ) -> Any:
+        """Ask the server that listed a URI, or one after the other until one finds it."""
+        first_error: RemoteError | None = None
+        for server in self.servers_of(uri, caller, getattr(params, "request_state", None), member):
+            audit.server = server.name
+            try:
+                return await self._forwarder.forward(server, params, ctx, caller)
+            except (InvalidParamsError, MethodNotFoundError) as error:
+                first_error = first_error or error
+            except RemoteError as error:
+                if uri in server.listed.get(member, ()):
+                    raise
+                first_error = error if first_error is None else first_error
+        raise first_error or ResourceNotFoundError(uri)
+
+    def servers_of(
+        self, uri: str, caller: GatewayCaller, state: object = None, member: str = "resources"
+    ) -> list[GatewayServer]:
+        """Return the servers that may have a resource, the most probable first."""
+        found = [
+            server
+            for server in self._servers.values()
+            if server.may_have("resources") and self.is_visible(caller, server, "resources", uri)
+        ]
+        if isinstance(state, str) and state.startswith(STATE):
+            found = [server for server in found if state.startswith(f"{STATE}{server.name}:")]
+        return sorted(found, key=lambda server: uri not in server.listed.get(member, ()))
+
+    async def _complete(self, params: Any, ctx: Context, caller: GatewayCaller, audit: Audit) -> Any:
+        if not isinstance(params.ref, structs.PromptReference):
+            return await self._find_resource(params.ref.uri, params, ctx, caller, audit, "resourceTemplates")
+        server, own = self.find("prompts", params.ref.name, caller)
+        audit.server = server.name
+        return await self._forwarder.forward(server, _replace(params, ref=_replace(params.ref, name=own)), ctx, caller)
+
+
+def _decoded(result: Any) -> Any:
+    """Return a result that may be encoded as plain JSON."""
+    return msgspec.json.decode(result) if isinstance(result, msgspec.Raw) else result
+
+
+def _replace(params: Any, **changes: Any) -> Any:
+    return msgspec.structs.replace(params, **changes)
+
+
+def _next_cursor(page: Any) -> str | None:
+    cursor: Any = page.get("nextCursor") if is_object(page) else page.next_cursor
+    return cursor if isinstance(cursor, str) else None

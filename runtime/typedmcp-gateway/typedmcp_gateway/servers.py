@@ -1,0 +1,481 @@
+"""The servers behind a gateway: leases of their clients, and calls."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from types import TracebackType
+from typing import Any, Final, NamedTuple
+from weakref import WeakValueDictionary
+
+import msgspec
+from msgspec import Raw
+
+from typedmcp import Client, ConnectOptions, Context, Diagnostic, DiagnosticKind, ServerEntry
+from typedmcp.building import to_builtins
+from typedmcp.client import ServerDescription
+from typedmcp.dialect import structs
+from typedmcp.errors import Error, RemoteError
+from typedmcp.limits import DEFAULT_LIMITS
+from typedmcp.revisions.features import FEATURES, is_modern, methods_of, structs_of
+from typedmcp.services import is_url
+from typedmcp_gateway.callers import GATEWAY, CallerKey, GatewayCaller
+from typedmcp_gateway.extension_results import find_added_result
+from typedmcp_gateway.names import NameRules
+from typedmcp_gateway.notifications import QUIET_EXTENSIONS, PassedExtensions, passed_extensions
+from typedmcp_gateway.options import CredentialsOf
+from typedmcp_gateway.pool import ClientLease, ClientPool
+from typedmcp_gateway.protocol import META_PREFIX, SERVER_INFO
+from typedmcp_gateway.questions import ForwardedCall, ServerQuestions
+from typedmcp_gateway.shares import CallShares, ConnectionNumbers, ConnectionShares
+
+__all__ = [
+    "MAX_LISTED",
+    "GatewayServer",
+    "LeasedClient",
+    "Leases",
+    "ServerLease",
+    "ServerStatus",
+    "call_options",
+    "can_be_asked",
+    "describe",
+    "encode_identity",
+    "input_capabilities",
+    "plain_params",
+    "send",
+    "wants_logs",
+]
+
+
+_OWN_MEMBERS: Final = ("name", "uri", "cursor", "ref")
+"""The parameters that the gateway may have changed."""
+_INPUTS: Final = ("sampling", "elicitation", "roots")
+"""The capabilities of clients for questions."""
+_LOWEST_LEVEL: Final = "emergency"
+"""The level of log messages while no caller asked for any: the protocol has no level for none."""
+MAX_LISTED: Final = 10_000
+"""Names of one list of a server that are remembered. Further ones are asked for as if they were not listed."""
+_QUESTION_SECONDS: Final = 30.0
+"""Seconds that a question outside of a call waits for the next call."""
+
+
+@dataclass(eq=False)
+class GatewayServer:
+    """One server behind a gateway."""
+
+    name: str
+    entry: ServerEntry
+    rules: NameRules
+    description: ServerDescription | None = None
+    """The last description that the server gave of itself. None before its first connection."""
+    error: Exception | None = None
+    """Why the server could not be reached the last time. None if it could."""
+    describing: asyncio.Task[None] | None = None
+    """The attempt to connect that calls share while the server is unknown."""
+    listed: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+    """The own names and URIs that the server has listed, by the member of the list."""
+    schemas: dict[str, Any] = field(default_factory=dict[str, Any])
+    """The input schemas of the tools that it has listed, by their own names."""
+
+    @property
+    def is_stateless(self) -> bool:
+        """True if all callers with the same credentials can share one connection."""
+        return self.description is not None and is_modern(self.description.revision)
+
+    def has_revision(self, revision: str) -> bool:
+        """Return whether the server speaks a revision with the gateway."""
+        return self.description is not None and self.description.revision == revision
+
+    @property
+    def extensions(self) -> Mapping[str, Any]:
+        """The extensions that the server has declared, with their settings, without those of its connection."""
+        if self.description is None:
+            return {}
+        return passed_extensions(self.description.capabilities.extensions, self.description.revision)
+
+    def may_notify(self, extensions: Mapping[str, Any]) -> bool:
+        """Return whether a client with these extensions may get notifications of one during its calls."""
+        own = self.extensions
+        return any(name in own and name not in QUIET_EXTENSIONS for name in extensions)
+
+    def may_have(self, capability: str) -> bool:
+        """Return whether the server has declared a capability, or had no way to do so."""
+        if self.description is None:
+            return True
+        known = structs_of(self.description.revision).ServerCapabilities.__struct_fields__
+        return capability not in known or getattr(self.description.capabilities, capability) is not None
+
+
+class ServerStatus(NamedTuple):
+    """The state of a server behind a gateway."""
+
+    name: str
+    is_up: bool
+    """True if the server could be reached the last time."""
+    revision: str | None
+    """The revision that it speaks with the gateway. None before the first connection."""
+    error: Exception | None
+    """The reason why it could not be reached."""
+
+
+class ServerLease:
+    """The use of a client of a server. `Leases.lease` makes it, and `async with` enters it."""
+
+    __slots__ = (
+        "_call", "_caller", "_has_connection", "_has_turn", "_is_own", "_lease", "_leases", "_number", "_questions",
+        "_server", "_slot",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        leases: Leases,
+        server: GatewayServer,
+        caller: GatewayCaller,
+        lease: ClientLease,
+        questions: ServerQuestions,
+        call: ForwardedCall | None,
+        *,
+        is_own: bool,
+        number: tuple[ConnectionNumbers, int] | None,
+    ) -> None:
+        self._number = number
+        self._leases = leases
+        self._server = server
+        self._caller = caller
+        self._lease = lease
+        self._questions = questions
+        self._call = call
+        # Subscriptions, which have no call, are limited apart.
+        self._is_own = is_own and call is not None and caller.client is not None
+        self._has_connection = self._has_turn = False
+        self._slot: Any = None
+
+    async def __aenter__(self) -> LeasedClient:
+        leases, lease, caller = self._leases, self._lease, self._caller
+        try:
+            if self._is_own:
+                await leases.shares.enter(caller.client, lease.identity, caller.key)
+                self._has_connection = True
+            if self._call is not None:
+                await self._questions.shares.enter(caller)
+                self._has_turn = True
+            self._slot = await leases.pool.acquire(lease, caller.turn)
+        except BaseException:
+            self._leave()
+            raise
+        client: Client = self._slot.client
+        self._server.description, self._server.error = client.server, None
+        if self._call is not None:
+            self._questions.add(self._call)
+        return LeasedClient(client, self._questions)
+
+    def keep(self, seconds: float) -> None:
+        """Keep the server's process, which alone may know a state or a task, for some seconds after this use."""
+        if not is_url(self._server.entry.target):
+            self._leases.pool.keep(self._slot, seconds)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        if self._call is not None:
+            self._questions.remove(self._call)
+        self._leases.pool.release(self._slot, error)
+        self._leave()
+
+    def _leave(self) -> None:
+        """Give back what the lease has of its client's shares, and the connection, if this call had it alone."""
+        if self._has_turn:
+            self._questions.shares.leave(self._caller)
+        if self._has_connection:
+            self._leases.shares.leave(self._caller.client, self._lease.identity, self._lease.target)
+        if self._number is not None:
+            numbers, number = self._number
+            numbers.give_back(number)
+
+
+class LeasedClient(NamedTuple):
+    """A client of a server, with its callbacks."""
+
+    client: Client
+    questions: ServerQuestions
+
+
+def wants_logs(ctx: Context) -> bool:
+    """Return whether the client of a request has asked for log messages."""
+    return ctx.log_level is not None
+
+
+def input_capabilities(ctx: Context) -> dict[str, Any]:
+    """Return the capabilities that servers get of a client: those for questions, and its extensions, as plain JSON."""
+    given = ctx.client_capabilities
+    if given.sampling is None and given.elicitation is None and given.roots is None and given.extensions is None:
+        return {}
+    declared: dict[str, Any] = to_builtins(given)
+    made: dict[str, Any] = {name: declared[name] for name in _INPUTS if name in declared}
+    if extensions := passed_extensions(declared.get("extensions"), ctx.revision):
+        made["extensions"] = extensions
+    return made
+
+
+def can_be_asked(capabilities: Mapping[str, Any]) -> bool:
+    """Return whether a client with these capabilities answers questions."""
+    return any(name in capabilities for name in _INPUTS)
+
+
+class Leases:
+    """Finds the client of a server for a caller. `shares` bounds the connections that one client has.
+
+    There are `max_calls` at a time over each connection. Of one that clients share, a client over HTTP has `percent`.
+    """
+
+    def __init__(
+        self,
+        pool: ClientPool,
+        credentials: CredentialsOf | None,
+        connect: ConnectOptions,
+        report: Callable[[Diagnostic], None],
+        shares: ConnectionShares,
+        max_calls: int,
+        percent: int,
+    ) -> None:
+        self.pool: ClientPool = pool
+        self.shares: ConnectionShares = shares
+        self._credentials = credentials
+        self._connect = connect
+        self._report = report
+        self._max_calls = max_calls
+        self._percent = percent
+        self._questions: WeakValueDictionary[str, ServerQuestions] = WeakValueDictionary()
+        """The callbacks of each client, while it exists."""
+        self._numbers: WeakValueDictionary[str, ConnectionNumbers] = WeakValueDictionary()
+        """The numbers of connections that one call uses alone, by the identity without them, while there are calls."""
+
+    @property
+    def has_credentials(self) -> bool:
+        """True if principals have credentials of their own."""
+        return self._credentials is not None
+
+    def owner_of(self, caller: GatewayCaller) -> CallerKey:
+        """Return the principal whose credentials the server gets; an empty key if all callers have the same."""
+        return () if caller.principal is None or self._credentials is None else ("principal", caller.principal.key)
+
+    def lease(
+        self,
+        server: GatewayServer,
+        caller: GatewayCaller,
+        capabilities: Mapping[str, Any],
+        call: ForwardedCall | None,
+        *,
+        wants_logs: bool,
+    ) -> ServerLease:
+        """Return a context manager that yields the client of a server for a caller.
+
+        `call` gets the questions and log messages of the server. A subscription has no call: it uses the connection of
+        the client's calls, of those at the same time the first one's, since a server may know its changes by session.
+        """
+        is_shared = (server.is_stateless or caller is GATEWAY) and not wants_logs
+        is_notified = "extensions" in capabilities and server.may_notify(capabilities["extensions"])
+        if is_notified:
+            is_shared = False
+        owner = self.owner_of(caller)
+        parts: list[Any] = [server.name, owner]
+        if not is_shared:
+            parts += (caller.key, None if server.is_stateless else capabilities)
+        needs_all = not (is_shared or caller.is_alone) and (wants_logs or is_notified or can_be_asked(capabilities))
+        identity, number = encode_identity(parts), None
+        if needs_all:
+            number = None if call is None else self._take_number(identity)
+            identity = encode_identity([*parts, 0 if number is None else number[1]])
+        questions = self._questions.get(identity)
+        if questions is None:
+            is_alone = bool(owner) or (not is_shared and (caller.is_alone or needs_all))
+            shares = self._share_calls(server, is_alone=is_alone)
+            questions = self._questions[identity] = ServerQuestions(_QUESTION_SECONDS, self._report_text, shares)
+            questions.passed = PassedExtensions(questions, self._report)
+            questions.passes_logs = not is_shared
+        lease: ClientLease | None = questions.lease
+        # The target and the credentials may have changed.
+        if lease is None or lease.target is not server.entry.target or self._credentials is not None:
+            options = self._options(server, caller, {} if server.is_stateless else capabilities, questions)
+            lease = questions.lease = self.pool.lease(server.entry, identity=identity, **options)
+        is_own = bool(owner) or not is_shared
+        return ServerLease(self, server, caller, lease, questions, call, is_own=is_own, number=number)
+
+    def _take_number(self, identity: str) -> tuple[ConnectionNumbers, int]:
+        """Return a number that no other call of callers with an identity has, and what takes it back."""
+        numbers = self._numbers.get(identity)
+        if numbers is None:
+            numbers = self._numbers[identity] = ConnectionNumbers()
+        return numbers, numbers.take()
+
+    def _share_calls(self, server: GatewayServer, *, is_alone: bool) -> CallShares:
+        """Return the shares of the calls over a new connection, which one client may have alone."""
+        total, name = self._max_calls, "max_calls"
+        if is_url(server.entry.target):
+            limits = self._connect.get("limits", DEFAULT_LIMITS)
+            total, name = min((total, name), (limits.http_calls_in_flight, "http_calls_in_flight"))
+        return CallShares(total, total if is_alone else max(1, total * self._percent // 100), name)
+
+    def _options(
+        self, server: GatewayServer, caller: GatewayCaller, capabilities: Mapping[str, Any], questions: ServerQuestions
+    ) -> ConnectOptions:
+        options: ConnectOptions = {**self._connect}
+        elicitation: dict[str, Any] | None = capabilities.get("elicitation")
+        if "sampling" in capabilities:
+            options["sample"] = questions.sample
+        if elicitation is not None and (not elicitation or "form" in elicitation):
+            options["elicit"] = questions.elicit
+        if elicitation is not None and "url" in elicitation:
+            options["elicit_url"] = questions.elicit
+        if "roots" in capabilities:
+            options["roots"] = questions.roots
+        if named := {name: capabilities[name] for name in ("sampling", "extensions") if capabilities.get(name)}:
+            options["capabilities"] = named
+        options["extensions"] = [*options.get("extensions", ()), questions.passed]
+        options["on_log"] = questions.on_log
+        options.setdefault("on_diagnostic", self._report)
+        options.setdefault("name", "typedmcp-gateway")
+        options.update({"check_output": False, "check_capabilities": False, "log_level": _LOWEST_LEVEL})
+        if self._credentials is not None and is_url(server.entry.target):
+            credentials = self._credentials(caller.principal, server.name)
+            if credentials is not None:
+                options["auth"] = credentials
+        return options
+
+    def _report_text(self, text: str) -> None:
+        self._report(Diagnostic(DiagnosticKind.DROPPED, text))
+
+
+async def send(
+    leased: LeasedClient,
+    record: Any,
+    params: Any,
+    call: ForwardedCall,
+    state: str | None,
+    seconds: float | None,
+    *,
+    is_plain: bool,
+) -> Any:
+    """Make a call at a server, and return its result: typed, or encoded if both sides speak the same revision.
+
+    Members that the schema does not know survive in an encoded result. `state` is the state that the server gave for
+    the next attempt. `seconds` is the time for the answer; None for the usual one.
+    """
+    client, ctx = leased.client, call.ctx
+    options = await call_options(leased, call, seconds)
+    if client.revision != ctx.revision or not is_plain:
+        if hasattr(params, "request_state"):
+            params = msgspec.structs.replace(params, request_state=state)
+        return await client.send(record, params, rounds=0, **options)
+    plain = plain_params(ctx.raw_params(), params, state)
+    if "task" in plain and FEATURES[client.revision].has_tasks:
+        del plain["task"]  # the gateway declares no tasks there, so the call is a usual one
+    raw = await client.send_raw(record.name, plain, **options)
+    return _checked(client, record.name, raw, ctx)
+
+
+async def call_options(leased: LeasedClient, call: ForwardedCall, seconds: float | None) -> dict[str, Any]:
+    """Return the options of a call at a server, with the `_meta` of its client. Legacy servers get its log level."""
+    client, questions = leased
+    ctx = call.ctx
+    level = ctx.log_level
+    given: dict[str, Any] = ctx.meta or {}
+    meta = {name: value for name, value in given.items() if not name.startswith(META_PREFIX)}
+    has_progress = meta.pop("progressToken", None) is not None
+    options: dict[str, Any] = {}
+    if is_modern(client.revision):
+        if capabilities := input_capabilities(ctx):  # the client itself has none there
+            options["capabilities"] = capabilities
+        if level is not None:
+            options["log_level"] = level
+    elif (lowest := ctx.lowest_log_level) not in (None, questions.level):
+        questions.level = lowest
+        await _set_level(client, lowest, ctx)
+    if meta:
+        options["meta"] = meta
+    if has_progress:
+        options["on_progress"] = call.on_progress
+    if seconds is not None:
+        options.update(timeout=seconds, max_time=None)
+    return options
+
+
+async def _set_level(client: Client, level: Any, ctx: Context) -> None:
+    """Set the log level of a legacy server. One that cannot do so sends what it wants."""
+    if client.server.capabilities.logging is None:
+        return
+    try:
+        await client.set_log_level(level)
+    except RemoteError as error:
+        ctx.report(f"logging/setLevel: {error}")
+
+
+_decode_plain = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def plain_params(encoded: Mapping[str, Raw], params: Any, state: str | None) -> dict[str, Any]:
+    """Return the parameters of a message as its client wrote them, with the names and answers of `params`."""
+    plain: dict[str, Any] = {**encoded}
+    for member in _OWN_MEMBERS:
+        if member in plain:
+            value = getattr(params, member)
+            plain[member] = value if isinstance(value, str) else to_builtins(value)
+    if plain.get("cursor", "") is None:
+        del plain["cursor"]
+    if "requestState" in plain or "inputResponses" in plain:
+        answers: Mapping[str, Any] = params.input_responses or {}
+        written = plain.pop("inputResponses", None)
+        given: dict[str, Any] = {} if written is None else _decode_plain(written)
+        kept = {key: answer for key, answer in given.items() if key in answers}
+        plain.pop("requestState", None)
+        plain.update({"inputResponses": kept} if kept else {}, **({} if state is None else {"requestState": state}))
+    return plain
+
+
+def encode_identity(parts: list[Any]) -> str:
+    """Return a text for the parts of an identity, which differs if they do."""
+    return msgspec.json.encode(parts, order="sorted").decode()
+
+
+@cache
+def _result_type(method: str, revision: str) -> tuple[Any, Any]:
+    """Return the function that decodes exact types of a revision, and the type of a method's result there."""
+    return structs_of(revision).decode, methods_of(revision).METHODS[method].exact.result
+
+
+def _checked(client: Client, method: str, raw: Raw, ctx: Context) -> Any:
+    """Return a result as it is if it fits its method, else what can be understood of it. Raises `ProtocolError`."""
+    revision = client.revision
+    try:
+        decode, kind = _result_type(method, revision)
+        typed = decode(raw, kind)
+    except ValueError:
+        return find_added_result(raw, ctx) or client.decode(method, raw)
+    if not is_modern(revision):
+        return raw
+    if typed.result_type == "complete" and typed.meta and SERVER_INFO in typed.meta:
+        return raw
+    if typed.result_type not in ("complete", "input_required"):
+        return find_added_result(raw, ctx) or client.decode(method, raw)
+    value = _decode_plain(raw)
+    return structs.from_builtins(value, structs.InputRequiredResult) if typed.result_type == "input_required" else value
+
+
+async def describe(leases: Leases, server: GatewayServer, caller: GatewayCaller, seconds: float) -> bool:
+    """Connect to a server, so that its description and its tools are known. Return whether that worked."""
+    try:
+        async with asyncio.timeout(seconds), leases.lease(server, caller, {}, None, wants_logs=False) as leased:
+            if server.may_have("tools"):
+                async for tool in leased.client.tools():
+                    if len(server.schemas) < MAX_LISTED:
+                        server.schemas[tool.name] = tool.input_schema
+            return True
+    except TimeoutError:
+        server.error = Error(f"no connection within {seconds:g} s")
+    except RemoteError:
+        return True  # it has no tools, or none for the gateway itself
+    except (Error, OSError) as error:
+        server.error = error
+    return False

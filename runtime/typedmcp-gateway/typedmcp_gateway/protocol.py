@@ -1,4 +1,4 @@
-"""What a gateway has to know of the protocol: members of `_meta`, and the Tasks extension."""
+"""The parts of the protocol that a gateway has to know: members of `_meta`, and the Tasks extension."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ INSTALL_LOWEST = $(UV) pip install --quiet --python $(LOWEST)/bin/python --resol
 EXTRAS := auth,cli,extensions,gateway,hosts,http,jsonschema,keyring,otel,pydantic,redis,uvloop
 
 RUNTIME_TESTS := tests/jsonschema tests/server/store tests/client/test_client.py \
-	tests/client/test_output_validation.py tests/client/http tests/auth tests/typedmcp_gateway/test_pool.py tests/typedmcp_hosts tests/typedmcp_otel \
-	tests/typedmcp_redis tests/cli/test_calls.py tests/cli/test_help.py
+	tests/client/test_output_validation.py tests/client/http tests/auth tests/typedmcp_gateway/test_pool.py tests/typedmcp_hosts \
+	tests/typedmcp_otel tests/typedmcp_redis tests/typedmcp_cli/test_calls.py tests/typedmcp_cli/test_help.py
 
 # Fail unless the variables that a target requires are set.
 needs = $(foreach name,$(1),$(if $($(name)),,$(error $@ needs $(name)=…; see `make help`)))
@@ -101,7 +101,7 @@ soak: $(PROJECT) ## Load a server and its clients for SECONDS=120, and fail if m
 	$(RUN) -m tests.soak --seconds $(or $(SECONDS),120) $(ARGS)
 
 pictures: $(PROJECT) ## Save pictures of the page of `typedmcp dev`, of Apps, and of a terminal, in pictures/ (needs Chromium)
-	TYPEDMCP_PICTURES=$(CURDIR)/pictures $(RUN) -m pytest tests/cli/dev/test_page_in_a_browser.py tests/cli/test_terminal.py \
+	TYPEDMCP_PICTURES=$(CURDIR)/pictures $(RUN) -m pytest tests/typedmcp_cli/dev/test_page_in_a_browser.py tests/typedmcp_cli/test_terminal.py \
 		tests/typedmcp_extensions/apps/test_page_in_a_browser.py $(ARGS)
 
 interop: $(PROJECT) ## Install clients and servers of others into .interop, and test them with ours

@@ -34,7 +34,7 @@ __all__ = ["run_forked", "start_forked"]
 _DEADLINE = 60
 """Seconds until a program that goes on gets a signal that ends it."""
 _PRELOADED = (
-    "typedmcp.sync", "typedmcp.testing", "typedmcp.cli.command_line", "typedmcp.cli.serve", "rich.table",
+    "typedmcp.sync", "typedmcp_cli.command_line", "typedmcp_cli.serve", "rich.table",
     "fastapi", "pydantic", "starlette.applications", "uvicorn", "tests.docs.markdown", "mcpspec_codegen.bump",
 )  # fmt: skip
 
@@ -84,7 +84,7 @@ def _preload() -> None:
         with contextlib.suppress(ModuleNotFoundError):  # an environment may have only what the runtime needs
             importlib.import_module(name)
     import typedmcp
-    import typedmcp.cli.commands as commands
+    import typedmcp_cli.commands as commands
     from mcpspec import VERSIONS
 
     for name in typedmcp.__all__:

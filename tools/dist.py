@@ -280,7 +280,7 @@ def try_runtime(environment: TrialEnvironment) -> None:
     environment.install(TYPEDMCP, [])
     assert environment.installed().keys() == {"mcpspec", "msgspec", "typedmcp"}, environment.installed()
     environment.run("call_tool.py", "stdio")
-    check_missing_extra(environment.python.with_name("typedmcp"))
+    check_missing_command(environment.python)
     environment.install(TYPEDMCP, TYPEDMCP.extras)
     environment.run("call_tool.py", "stdio")
     environment.run("call_tool.py", "http")
@@ -313,9 +313,10 @@ def try_checkout(environment: TrialEnvironment) -> None:
         environment.run("typedmcp_redis_alone.py")
 
 
-def check_missing_extra(command: Path) -> None:
-    """Check that the command without its extra says how to install it."""
-    done = subprocess.run([command, "--version"], capture_output=True, text=True, check=False)  # noqa: S603
+def check_missing_command(python: Path) -> None:
+    """Check that `python -m typedmcp` without the distribution of the command says how to install it."""
+    assert not python.with_name("typedmcp").exists()
+    done = subprocess.run([python, "-m", "typedmcp", "--version"], capture_output=True, text=True, check=False)  # noqa: S603
     assert (done.returncode, done.stdout) == (2, ""), done
     assert "pip install 'typedmcp[cli]'" in done.stderr, done.stderr
 

@@ -45,7 +45,6 @@ if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
     from typedmcp.limits import Limits
     from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
     from typedmcp.protocol.extensions import Extension
-    from typedmcp.recording.recorder import Recorder
     from typedmcp.server.auth import DpopVerifier, IntrospectionVerifier, JwtVerifier
     from typedmcp.server.changes import Changes
     from typedmcp.server.config import ServerConfig, ServerOptions
@@ -81,7 +80,6 @@ _MODULES = {
     "limits": ["Limits"],
     "protocol.diagnostics": ["Diagnostic", "DiagnosticKind"],
     "protocol.extensions": ["Extension"],
-    "recording.recorder": ["Recorder"],
     "server.auth": ["DpopVerifier", "IntrospectionVerifier", "JwtVerifier"],
     "server.changes": ["Changes"],
     "server.config": ["ServerConfig", "ServerOptions"],
@@ -108,7 +106,7 @@ __all__ = [
     "Error", "Extension", "File", "HeaderMismatchError", "HttpStatusError", "Image", "InputUnavailableError",
     "InsufficientScopeError", "IntrospectionVerifier", "InvalidParamsError", "JwtVerifier", "Limits", "MemoryStore",
     "MethodNotFoundError", "Middleware", "MissingCapabilityError", "Principal", "ProtocolError",
-    "Recorder", "RemoteError", "RequestTimeoutError", "ResourceNotFoundError", "Server",
+    "RemoteError", "RequestTimeoutError", "ResourceNotFoundError", "Server",
     "ServerBusyError", "ServerConfig", "ServerEntry", "ServerExtension", "ServerOptions", "SignInError",
     "StateSigner", "StaticTokens", "StdioServerParameters", "Store", "Subscription", "TaskCancelledError",
     "ToolError", "Transport", "UnsupportedVersionError", "UsageError", "UserMessage", "__version__",
@@ -128,6 +126,7 @@ _MEANT = {
 
 _SATELLITES = {
     **dict.fromkeys(("ClientPool", "Gateway"), "gateway"),
+    "Recorder": "cli",
     **dict.fromkeys(("LlmApi", "call_for", "tools_for"), "hosts"),
     **dict.fromkeys(("Telemetry", "instrument", "uninstrument"), "otel"),
     **dict.fromkeys(("RedisStore", "RedisTaskStore"), "redis"),

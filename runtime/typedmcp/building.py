@@ -1,25 +1,58 @@
 """Small functions for distributions that build on typedmcp: what they need to be as careful as it is.
 
-`docs/building-on-typedmcp.md` has the modules whose names such a distribution may import.
+`docs/building-on-typedmcp.md` has the modules whose names such a distribution may import. A name is imported when it is
+first used, so that a program that only reads JSON does not load an event loop.
 """
 
 from __future__ import annotations
 
-from mcpspec.support.error_text import format_value
-from mcpspec.support.handlers import MaybeAwaitable
-from mcpspec.support.objects import is_array, is_object
-from mcpspec.support.structs import from_builtins, to_builtins
-from typedmcp.nesting import decode_json, encode_json
-from typedmcp.protocol.headers import decode_value as decode_header
-from typedmcp.protocol.option_checks import check_integer, check_names, check_seconds
-from typedmcp.protocol.text import log_failure, visible
-from typedmcp.transports.concurrency import is_awaitable
-from typedmcp.transports.locked_files import open_lock, replace_file
-from typedmcp.transports.redaction import redact_url
-from typedmcp.transports.turns import FairLimit
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # the same names as in _MODULES
+    from mcpspec.support.error_text import format_value
+    from mcpspec.support.handlers import MaybeAwaitable
+    from mcpspec.support.objects import is_array, is_object
+    from mcpspec.support.structs import from_builtins, to_builtins
+    from typedmcp.nesting import decode_json, encode_json
+    from typedmcp.protocol.form_answers import find_answer_fault, find_field_fault
+    from typedmcp.protocol.headers import decode_header
+    from typedmcp.protocol.option_checks import check_integer, check_names, check_seconds
+    from typedmcp.protocol.text import escape_controls, log_failure, visible
+    from typedmcp.transports.concurrency import is_awaitable, limit_time, run_in_daemon_thread
+    from typedmcp.transports.locked_files import open_lock, replace_file
+    from typedmcp.transports.redaction import redact_url
+    from typedmcp.transports.turns import FairLimit
+
+_MODULES = {
+    "mcpspec.support.error_text": ["format_value"],
+    "mcpspec.support.handlers": ["MaybeAwaitable"],
+    "mcpspec.support.objects": ["is_array", "is_object"],
+    "mcpspec.support.structs": ["from_builtins", "to_builtins"],
+    "typedmcp.nesting": ["decode_json", "encode_json"],
+    "typedmcp.protocol.form_answers": ["find_answer_fault", "find_field_fault"],
+    "typedmcp.protocol.headers": ["decode_header"],
+    "typedmcp.protocol.option_checks": ["check_integer", "check_names", "check_seconds"],
+    "typedmcp.protocol.text": ["escape_controls", "log_failure", "visible"],
+    "typedmcp.transports.concurrency": ["is_awaitable", "limit_time", "run_in_daemon_thread"],
+    "typedmcp.transports.locked_files": ["open_lock", "replace_file"],
+    "typedmcp.transports.redaction": ["redact_url"],
+    "typedmcp.transports.turns": ["FairLimit"],
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "FairLimit", "MaybeAwaitable", "check_integer", "check_names", "check_seconds", "decode_header", "decode_json",
-    "encode_json", "format_value", "from_builtins", "is_array", "is_awaitable", "is_object", "log_failure",
-    "open_lock", "redact_url", "replace_file", "to_builtins", "visible",
+    "encode_json", "escape_controls", "find_answer_fault", "find_field_fault", "format_value", "from_builtins",
+    "is_array", "is_awaitable", "is_object", "limit_time", "log_failure", "open_lock", "redact_url", "replace_file",
+    "run_in_daemon_thread", "to_builtins", "visible",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used."""
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(_MODULE_OF[name]), name)
+    globals()[name] = value
+    return value

@@ -1,7 +1,7 @@
 """Frames: the messages of a connection as the bytes on the wire, in both directions.
 
 The option `record` of servers and clients takes a `FrameSink`, which gets the frames of each connection;
-`typedmcp.Recorder` is one, which writes them to a file. Without one, no code for them runs.
+`typedmcp_cli.Recorder` is one, which writes them to a file. Without one, no code for them runs.
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ def check_record(value: object) -> None:
     is_path = isinstance(value, str) or hasattr(value, "__fspath__")
     if is_path or isinstance(value, type) or not callable(getattr(value, "open", None)):
         file = str(value) if is_path else "file.jsonl"
-        raise UsageError(f"record must be a FrameSink, such as typedmcp.Recorder({file!r}), not {value!r}")
+        raise UsageError(
+            f"record must be a FrameSink, such as typedmcp_cli.Recorder({file!r}), not {value!r}; "
+            "pip install 'typedmcp[cli]' brings typedmcp_cli, in a checkout ./runtime/typedmcp-cli"
+        )
 
 
 class ObservedTransport:

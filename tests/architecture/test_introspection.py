@@ -17,7 +17,7 @@ from tests.cases import each
 from typedmcp.client import CallOptions, ConnectOptions
 from typedmcp.server.http.asgi import AsgiOptions
 
-FOR_CHECKERS = {"from_builtins", "is_array", "is_awaitable", "is_object"}
+FOR_CHECKERS = {"from_builtins", "is_array", "is_awaitable", "is_object", "is_url"}
 """Functions with a `TypeIs` or a `TypeForm`, for which only type checkers need typing-extensions."""
 
 

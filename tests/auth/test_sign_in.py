@@ -19,8 +19,8 @@ from tests.cases import each
 from tests.client.http.scripted_http import Request, Wire
 from tests.server.scripted import run
 from typedmcp import auth
-from typedmcp.cli.options import CommonOptions
-from typedmcp.cli.targets import run_with_client
+from typedmcp_cli.options import CommonOptions
+from typedmcp_cli.targets import run_with_client
 
 OPTIONS: Any = {"timeout": 10, "on_diagnostic": print}
 

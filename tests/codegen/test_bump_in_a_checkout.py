@@ -158,7 +158,7 @@ def _unwritten(checkout: Path) -> list[str]:
 QUICK = [
     "tests/generated/test_vectors.py", "tests/generated/test_methods.py", "tests/generated/test_handlers.py",
     "tests/generated/test_packages.py", "tests/generated/test_backends.py", "tests/client/test_text.py",
-    "tests/test_errors.py", "tests/test_names.py", "tests/cli/test_validate.py",
+    "tests/test_errors.py", "tests/test_names.py", "tests/typedmcp_cli/test_validate.py",
 ]  # fmt: skip
 
 

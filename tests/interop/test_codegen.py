@@ -17,8 +17,8 @@ from tests.interop import install
 from tests.interop.test_servers import EVERYTHING, FILESYSTEM, FIRST, GIT, MEMORY, THINKING, TIME, commit
 from typedmcp.client import connect
 from typedmcp.transports.process_parameters import StdioServerParameters
-from typedmcp.typed_clients.offer import fetch_offer, read_lock
-from typedmcp.typed_clients.render import render_client
+from typedmcp_cli.typed_clients.offer import fetch_offer, read_lock
+from typedmcp_cli.typed_clients.render import render_client
 
 pytestmark = pytest.mark.long
 

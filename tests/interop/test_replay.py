@@ -12,7 +12,7 @@ import pytest
 from tests.interop import install
 from tests.interop.peers import printed
 from tests.interop.test_servers import EVERYTHING
-from typedmcp.recording.reader import read_recording
+from typedmcp_cli.recording.reader import read_recording
 
 pytestmark = pytest.mark.long
 

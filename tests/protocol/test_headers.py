@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.cases import each
 from typedmcp.protocol.headers import (
     HeaderParam,
-    decode_value,
+    decode_header,
     encode_value,
     find_value,
     header_equals,
@@ -48,7 +48,7 @@ def test_a_safe_value_is_not_encoded_and_others_are_base64(value: Any, text: str
     assert encode_value(value) == text
     assert header_equals(text, value)
     if isinstance(value, str):
-        assert decode_value(text) == value
+        assert decode_header(text) == value
 
 
 @each("value", [2**53, -(2**53), "\ud800"])
@@ -66,7 +66,7 @@ def test_a_value_that_not_every_reader_keeps_is_rejected(value: Any) -> None:
 )  # fmt: skip
 def test_a_malformed_value_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match=r"characters|Base64"):
-        decode_value(text)
+        decode_header(text)
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
@@ -75,13 +75,13 @@ def test_every_text_survives_encoding_and_decoding(text: str) -> None:
     assert written.isascii()
     assert written.strip() == written
     assert not set(written) & set("\r\n\0")
-    assert decode_value(written) == text
+    assert decode_header(written) == text
 
 
 @given(st.text())
 def test_decoding_returns_a_text_or_raises_a_value_error(text: str) -> None:
     with suppress(ValueError):
-        assert isinstance(decode_value(text), str)
+        assert isinstance(decode_header(text), str)
 
 
 @given(st.integers(-(2**53) + 1, 2**53 - 1), st.integers(-(2**53) + 1, 2**53 - 1))

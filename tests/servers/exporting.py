@@ -55,7 +55,7 @@ def main() -> None:
     if role == "server":
         serve(*(arguments or ["stdio"]))
     elif role == "gateway":
-        from typedmcp.cli import main as run_command
+        from typedmcp_cli.start import main as run_command
 
         sys.argv = ["typedmcp", "proxy", *arguments]
         run_command()

@@ -17,7 +17,7 @@ from mcpspec.support.objects import is_array, is_object
 
 __all__ = [
     "EVENT_ID", "METHOD", "NAME", "PARAM", "SESSION", "VERSION", "HeaderParam", "Scalar",
-    "decode_value", "encode_value", "find_value", "header_equals", "header_params", "is_plain", "mirror_arguments",
+    "decode_header", "encode_value", "find_value", "header_equals", "header_params", "is_plain", "mirror_arguments",
     "to_text",
 ]  # fmt: skip
 
@@ -60,7 +60,7 @@ def encode_value(value: Scalar) -> str:
     return f"=?base64?{b64encode(value.encode()).decode()}?="
 
 
-def decode_value(value: str) -> str:
+def decode_header(value: str) -> str:
     """Decode the value of a header. Raises `ValueError` for a value that is not well-formed."""
     found = _BASE64.fullmatch(value)
     if found is None:
@@ -198,7 +198,7 @@ def header_equals(header: str, value: Any) -> bool:
 
     Raises `ValueError` for a header that is not well-formed.
     """
-    text = decode_value(header)
+    text = decode_header(header)
     if isinstance(value, bool):
         return text == ("true" if value else "false")
     if isinstance(value, int | float):

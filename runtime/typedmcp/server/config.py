@@ -112,7 +112,7 @@ class ServerOptions(TypedDict, total=False):
     strict: bool
     """Reject messages that break the specification harmlessly. By default they are understood and reported."""
     record: FrameSink | None
-    """Gets all messages as they are on the wire, such as `typedmcp.Recorder("file.jsonl")`; none by default."""
+    """Gets all messages as they are on the wire, such as `typedmcp_cli.Recorder("file.jsonl")`; none by default."""
     telemetry: Instrumentation | None
     """The telemetry of requests, such as `typedmcp_otel.Telemetry()`; by default that of
     `typedmcp_otel.instrument()`, if it was called. None for none."""

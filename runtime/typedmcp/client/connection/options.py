@@ -65,7 +65,7 @@ class ConnectOptions(TypedDict, total=False):
     It is called before the message is sent or read, and must not block. It also gets messages that are not valid.
     """
     record: FrameSink | None
-    """Gets all messages, as `on_frame` does, such as `typedmcp.Recorder("file.jsonl")`. Default: none."""
+    """Gets all messages, as `on_frame` does, such as `typedmcp_cli.Recorder("file.jsonl")`. Default: none."""
     telemetry: Instrumentation | None
     """The telemetry of requests, such as `typedmcp_otel.Telemetry()`. None for none.
 

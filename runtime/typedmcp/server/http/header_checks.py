@@ -87,7 +87,7 @@ def _check(name: str, header: bytes | None, value: str, *, may_be_encoded: bool)
     text = mcp_headers.to_text(header)
     if may_be_encoded:
         try:
-            text = mcp_headers.decode_value(text)
+            text = mcp_headers.decode_header(text)
         except ValueError as error:
             raise HeaderMismatchError(f"{name}: {error}") from error
     if text != value:

@@ -146,7 +146,7 @@ class ToolHeaders:
             exchange.header_params = ()
             return
         try:
-            name = mcp_headers.decode_value(mcp_headers.to_text(headers[b"mcp-name"]))
+            name = mcp_headers.decode_header(mcp_headers.to_text(headers[b"mcp-name"]))
         except (KeyError, ValueError):  # which is an error of its own
             return
         try:

@@ -119,8 +119,9 @@ class Line:
         self.handler = handler
         self.reports = reports
         self._far, near = memory_pair()
-        self.session = ServerConnection(service, near)
-        self._serving = asyncio.ensure_future(self.session.run())
+        connection = ServerConnection(service, near)
+        self.session = connection.session
+        self._serving = asyncio.ensure_future(connection.run())
         self._framer = Framer()
         self._lines: list[bytes] = []
         self._marks = 0

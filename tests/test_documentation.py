@@ -248,7 +248,7 @@ def test_the_tables_of_frames_are_made_from_the_vectors() -> None:
     assert replace_block(text, "frames", frames.sections()) == text, "run: python -m tests.docs.frames"
 
 
-INTERNAL = {"connection", "attempt", "encodings", "is_registered", "method_codec", "request_meta", "sink", "task"}
+INTERNAL = {"connection", "attempt", "channel", "encodings", "method_codec", "request_meta", "state", "task"}
 """Members of the context that only the runtime uses."""
 
 

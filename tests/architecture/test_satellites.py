@@ -74,7 +74,7 @@ def test_a_satellite_uses_public_names_alone(package: Path) -> None:
 @each(
     "source, fault",
     [
-        ("from typedmcp.server.dispatcher import Dispatcher", "typedmcp.server.dispatcher.Dispatcher"),
+        ("from typedmcp.server.engine import Engine", "typedmcp.server.engine.Engine"),
         ("from typedmcp.errors import _rebuild", "typedmcp.errors._rebuild"),
         ("import typedmcp.protocol.codec", "typedmcp.protocol.codec"),
         ("from typedmcp_other.inner import name", "typedmcp_other.inner.name"),

@@ -151,7 +151,7 @@ def test_the_client_of_today_gets_the_types_of_today(environment: dict[str, str]
 
 SUITES = {
     "server": (100, ["server/test_legacy_revisions.py", "server/test_handlers.py", "server/test_frames.py",
-                      "server/test_dispatcher.py", "server/test_misbehaviour.py", "server/test_batches.py",
+                      "server/test_fast_path.py", "server/test_misbehaviour.py", "server/test_batches.py",
                       "server/test_metadata.py", "server/http/test_stateless.py", "server/http/test_sessions.py",
                       "server/http/test_legacy_sse.py"]),
     "client": (50, ["client/test_client.py", "client/test_misbehaviour.py", "client/test_result_decoder.py",

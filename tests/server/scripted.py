@@ -30,8 +30,9 @@ EVERYTHING: Json = {"sampling": {}, "elicitation": {}, "roots": {}}
 class Client:
     """Sends messages, and keeps the received ones in order."""
 
-    def __init__(self, transport: Transport, session: ServerConnection, reports: list[typedmcp.Diagnostic]) -> None:
-        self.session = session
+    def __init__(self, transport: Transport, connection: ServerConnection, reports: list[typedmcp.Diagnostic]) -> None:
+        self.connection = connection
+        self.session = connection.session
         self.reports = reports
         self.revision = MODERN_REVISION
         self.capabilities: Json = {}
@@ -134,16 +135,16 @@ async def served(handler: object, **options: Any) -> AsyncGenerator[Client]:
     reports: list[typedmcp.Diagnostic] = []
     mine, theirs = typedmcp.memory_pair()
     options = {"name": "under test", "version": "1", "on_diagnostic": reports.append, "grace": 2.0, **options}
-    session = ServerConnection(typedmcp.ServerConfig(handler, **options), theirs)
-    serving = asyncio.create_task(session.run())
+    connection = ServerConnection(typedmcp.ServerConfig(handler, **options), theirs)
+    serving = asyncio.create_task(connection.run())
     try:
-        yield Client(mine, session, reports)
+        yield Client(mine, connection, reports)
     finally:
         await mine.close()
         async with asyncio.timeout(_PATIENCE):
             await serving
-    assert session.pending.in_flight == {}
-    assert session.pending.calls == {}
+    assert connection.session.in_flight == {}
+    assert connection.session.questions.pending.calls == {}
 
 
 def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:

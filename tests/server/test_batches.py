@@ -6,24 +6,37 @@ from typing import Any
 
 import msgspec
 
-from typedmcp.protocol.budgets import ByteBudget, Hold
-from typedmcp.server.batches import BatchResponse
-from typedmcp.server.context import ResponseSink
+from typedmcp.protocol.budgets import ByteBudget
+from typedmcp.server.batches import BatchChannel
 from typedmcp.server.principal import Principal
 
-ADA, GRACE = Principal("ada"), Principal("grace")
+ADA = Principal("ada")
 
 
 class Sent:
-    """Collects the batches that are sent."""
+    """The channel of a batch, which collects what is sent."""
+
+    principal = ADA
+    expires = 7.0
+    client = "ada"
+    header_bytes = 0
 
     def __init__(self) -> None:
+        self.request_headers = {"c": "d"}
         self.batches: list[bytes] = []
+        self.events: list[str] = []
         self.budget = ByteBudget("call_bytes", 400, 25, lambda _name, _text: None)
-        self.response = BatchResponse(self._send, None, ADA, {"c": "d"}, Hold(self.budget, "ada"))
+        parent: Any = self
+        self.response = BatchChannel(parent, self.budget)
 
-    def _send(self, parent: ResponseSink | None, line: bytes) -> None:
-        assert parent is None
+    def expect(self) -> None:
+        self.events.append("expect")
+
+    def abandon(self) -> None:
+        self.events.append("abandon")
+
+    def send_response(self, line: bytes, code: int | None = None) -> None:
+        assert code is None
         self.batches.append(line)
 
 
@@ -43,7 +56,7 @@ def test_a_batch_is_not_sent_before_all_its_messages_are_dispatched() -> None:
     sent.response.expect()
     sent.response.send_response(b"1", None)
     assert sent.batches == []
-    sent.response.reject(b"2", -32600)
+    sent.response.refuse(b"2", -32600)
     sent.response.close()
     assert sent.batches == [b"[1,2]"]
 
@@ -90,34 +103,9 @@ def test_nothing_is_sent_of_a_batch_that_is_discarded() -> None:
     assert (sent.batches, sent.budget.used) == ([], 0)
 
 
-def test_a_batch_without_responses_is_not_sent() -> None:
+def test_a_batch_without_responses_is_abandoned() -> None:
     sent = Sent()
     sent.response.close()
     assert sent.batches == []
-    assert sent.response.principal == ADA
-    assert sent.response.request_headers == {"c": "d"}
-    assert sent.response.expires is None
-
-
-def test_a_batch_without_responses_is_abandoned_by_its_sink() -> None:
-    calls: list[str] = []
-
-    class Parent:
-        principal = GRACE
-        expires = 7.0
-
-        def __init__(self) -> None:
-            self.request_headers = {"a": "b"}
-
-        def expect(self) -> None:
-            calls.append("expect")
-
-        def abandon(self) -> None:
-            calls.append("abandon")
-
-    parent: Any = Parent()
-    hold = Hold(ByteBudget("call_bytes", 400, 25, lambda _name, _text: None), "ada")
-    response = BatchResponse(lambda _parent, _line: None, parent, ADA, {"c": "d"}, hold)
-    response.close()
-    assert calls == ["expect", "abandon"]
-    assert (response.principal, response.request_headers, response.expires) == (GRACE, {"a": "b"}, 7.0)
+    assert sent.events == ["expect", "abandon"]
+    assert (sent.response.principal, sent.response.request_headers, sent.response.expires) == (ADA, {"c": "d"}, 7.0)

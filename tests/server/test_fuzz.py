@@ -142,7 +142,7 @@ async def exchange(state: str, lines: list[bytes]) -> None:
         client.send(listing(state, "good"))
         found += await _before_correct(client)
         found += await client.close()
-        assert (client.session.pending.in_flight, client.session.pending.calls) == ({}, {})
+        assert (client.session.in_flight, client.session.questions.pending.calls) == ({}, {})
     answers = ids_of(found)
     sent: Counter[Any] = Counter((type(id), id) for line in lines if (id := required_id(line)) is not None)
     for key, times in answers.items():

@@ -820,7 +820,7 @@ def test_a_listener_is_notified_when_the_server_ends() -> None:
         async with served(Everything()) as client:
             id = client.start("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
             await client.receive()
-            client.session.stop()
+            client.connection.stop()
             cancelled, result = await client.receive(), await client.receive()
             assert (cancelled["method"], cancelled["params"]["requestId"]) == ("notifications/cancelled", id)
             assert (result["id"], result["result"]["_meta"][SUBSCRIPTION]) == (id, id)

@@ -89,7 +89,7 @@ def test_each_of_ten_thousand_requests_ends_in_the_expected_way(revision: str, s
             client.send_bytes(data)
             while handler.running < sum(kind not in ("ends at once", "fails at once") for kind in kinds.values()):
                 await asyncio.sleep(0)
-            assert len(client.session.pending.in_flight) == handler.running
+            assert len(client.session.in_flight) == handler.running
             _, peak = tracemalloc.get_traced_memory()
             tracemalloc.stop()
             assert peak < 25_000 * REQUESTS
@@ -101,7 +101,7 @@ def test_each_of_ten_thousand_requests_ends_in_the_expected_way(revision: str, s
             handler.gate.set()
             client.send_bytes(b"".join(map(cancellation, given_up[half:])))
             await client.settled()
-            while client.session.pending.in_flight:
+            while client.session.in_flight:
                 await asyncio.sleep(0)
             await client.settled()
             for found in client.unread():

@@ -181,7 +181,7 @@ def test_every_message_to_a_listener_has_the_id_of_its_subscription() -> None:
             acknowledged = await client.receive()
             server.changes.resources_changed()
             changed = await client.receive()
-            client.session.stop()
+            client.connection.stop()
             cancelled, result = await client.receive(), await client.receive()
             assert cancelled["method"] == "notifications/cancelled"
             for message in (acknowledged["params"], changed["params"], cancelled["params"], result["result"]):

@@ -34,7 +34,7 @@ def find_unused_decisions(revisions: list[Revision], facts: ConversionFacts) -> 
 
 
 _RULE = "add it to `conversions` in schema/supplement.json, or a rule to mcpspec_codegen/conversions/pair.py"
-_METHOD = "handle it in typedmcp/server/dispatcher.py and typedmcp/client/incoming/handler.py"
+_METHOD = "handle it in typedmcp/server/built_in.py and typedmcp/client/incoming/handler.py"
 
 
 def _gaps_of(modern: Revision, older: Revision, facts: ConversionFacts) -> dict[str, str]:

@@ -32,7 +32,7 @@ from typedmcp.protocol.json_results import JsonResult, json_result_reader
 from typedmcp.protocol.nulls import remove_nulls
 from typedmcp.protocol.repairs import FindRepair, repair_finder
 from typedmcp.revisions.conversions import downgrader, upgrader
-from typedmcp.revisions.features import DIALECT, methods_of, structs_of
+from typedmcp.revisions.features import DIALECT, FEATURES, Features, methods_of, structs_of
 
 __all__ = [
     "Backend",
@@ -217,7 +217,9 @@ class Codec:
     `params`, and requests an `id`. Parameters have `meta`, their encoded `_meta`.
     """
 
-    def __init__(self, records: list[Method[Any, Any]], message_types: dict[type, MethodCodec]) -> None:
+    def __init__(self, revision: str, records: list[Method[Any, Any]], message_types: dict[type, MethodCodec]) -> None:
+        self.revision: str = revision
+        self.features: Features = FEATURES[revision]
         self.decode: Callable[[Any], Any] = self._decoder(Union[tuple(message_types)])  # noqa: UP007
         self.by_message_type = message_types
         self.methods: dict[str, MethodCodec] = {
@@ -263,10 +265,10 @@ def codec_for(
             _message_type(r, _params_type(r)): _StructMethodCodec(r, revision, table) for r in records
         }
         codecs.update({_message_type(m.record, _params_type(m.record)): _own_codec(m, revision) for m in own})
-        return Codec([*records, *added], codecs)
+        return Codec(revision, [*records, *added], codecs)
     codecs = {_message_type(r, Raw): _ModelMethodCodec(r, revision, table) for r in records}
     codecs.update({_message_type(m.record, Raw): _own_codec(m, revision, is_encoded=True) for m in own})
-    return _ModelCodec([*records, *added], codecs)
+    return _ModelCodec(revision, [*records, *added], codecs)
 
 
 def _own_codec(method: OwnMethod, revision: str, *, is_encoded: bool = False) -> MethodCodec:

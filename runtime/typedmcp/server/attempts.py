@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -20,9 +20,23 @@ from typedmcp.errors import DecodeError
 from typedmcp.protocol.backends import to_plain
 from typedmcp.revisions.features import DIALECT, structs_of
 
-__all__ = ["AskedQuestion", "Attempt", "AttemptState", "GivenAnswer", "remove_unknown_answers"]
+__all__ = [
+    "AskedQuestion", "Attempt", "AttemptState", "GivenAnswer", "InputRequested", "is_input_required",
+    "remove_unknown_answers", "requested_input",
+]  # fmt: skip
 
 D = dialect.structs
+
+
+class InputRequested(BaseException):  # control flow, not an error: the client repeats its request
+    """Ends an attempt on a modern revision. The client repeats its request with the requested input.
+
+    It derives from `BaseException`, so that `except Exception` in a handler does not catch it.
+    """
+
+    def __init__(self, requests: dict[str, Any]) -> None:
+        super().__init__(requests)
+        self.requests = requests
 
 
 class AskedQuestion(msgspec.Struct, array_like=True, frozen=True):
@@ -131,6 +145,27 @@ class Attempt:
         asked = {key: AskedQuestion.from_request(request) for key, request in requests.items()}
         answers = {key: answer for key, answer in self._answers.items() if key not in asked}
         return AttemptState(answers, asked, self.rounds + 1, handler_state)
+
+
+def is_input_required(result: object) -> bool:
+    """Return whether a handler's result requests input, in either library."""
+    return type(result).__name__ == "InputRequiredResult" and hasattr(result, "input_requests")
+
+
+def requested_input(error: BaseException) -> dict[str, Any] | None:
+    """Return the input requests that ended a handler, also within exception groups; None for other errors."""
+    if isinstance(error, InputRequested):
+        return error.requests
+    if not isinstance(error, BaseExceptionGroup):
+        return None
+    requests: dict[str, Any] = {}
+    group = cast("BaseExceptionGroup[BaseException]", error)
+    for each in group.exceptions:
+        found = requested_input(each)
+        if found is None:
+            return None
+        requests.update(found)
+    return requests
 
 
 def remove_unknown_answers(responses: dict[str, Any]) -> list[str]:

@@ -6,17 +6,18 @@ https://modelcontextprotocol.io/specification/2025-03-26/basic#batching
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import msgspec
 
 from typedmcp.errors import INTERNAL_ERROR
-from typedmcp.protocol.budgets import Hold
-from typedmcp.protocol.codec import MethodCodec, encode_error
-from typedmcp.server.context import Context, ResponseSink
+from typedmcp.observers import RequestInfo
+from typedmcp.protocol.budgets import ByteBudget, ClientKey, Hold
+from typedmcp.protocol.codec import encode_error
+from typedmcp.protocol.framing import Frame
+from typedmcp.server.channel import Channel
 from typedmcp.server.principal import Principal
 
-__all__ = ["BatchResponse", "without_results"]
+__all__ = ["BatchChannel", "without_results"]
 
 _NO_ROOM = "the responses that wait for this client hold as many bytes as their limit allows: the result is dropped"
 
@@ -44,53 +45,56 @@ def _no_room(response: _SentMessage) -> bytes:
     return encode_error(response.id, INTERNAL_ERROR, _NO_ROOM)
 
 
-class BatchResponse:
-    """A `ResponseSink` that collects the responses to a batch, and sends them as one.
+class BatchChannel:
+    """Collects the responses to a batch, and sends them as one.
 
-    `parent` is the sink of the batch itself, if it has one; `principal` and `headers` are those of the connection
-    otherwise. `send` gets the parent and the whole response. `hold` counts the responses until they are sent; where
-    there is no room, a result is replaced by an error.
+    `parent` is the channel of the batch itself. The responses count in a budget until they are sent; where there is no
+    room, a result is replaced by an error.
     """
 
-    __slots__ = ("_expected", "_headers", "_hold", "_is_discarded", "_responses", "_send", "parent", "principal")
+    __slots__ = ("_expected", "_hold", "_is_discarded", "_responses", "parent")
 
-    def __init__(
-        self,
-        send: Callable[[ResponseSink | None, bytes], None],
-        parent: ResponseSink | None,
-        principal: Principal | None,
-        headers: Mapping[str, str],
-        hold: Hold,
-    ) -> None:
-        self.parent: ResponseSink | None = parent
-        self.principal: Principal | None = principal if parent is None else parent.principal
-        self._headers = headers
-        self._send = send
-        self._hold = hold
+    header_bytes = 0  # those of the batch count once
+    check_fast = None
+
+    def __init__(self, parent: Channel, budget: ByteBudget) -> None:
+        self.parent: Channel = parent
+        self._hold = Hold(budget, parent.client)
+        self._hold.add(parent.header_bytes)
         self._is_discarded = False
         self._responses: list[bytes] = []
         self._expected = 1  # `close` takes it back once all messages have been dispatched
-        if parent is not None:
-            parent.expect()
+        parent.expect()
+
+    @property
+    def principal(self) -> Principal | None:
+        """The user or program that the client authenticated as."""
+        return self.parent.principal
 
     @property
     def expires(self) -> float | None:
         """The time at which the credentials of the HTTP request expire that contained the batch."""
-        return None if self.parent is None else self.parent.expires
+        return self.parent.expires
+
+    @property
+    def client(self) -> ClientKey:
+        """The client that budgets count for."""
+        return self.parent.client
 
     @property
     def request_headers(self) -> Mapping[str, str]:
         """The headers of the HTTP request that contained the batch."""
-        return self._headers if self.parent is None else self.parent.request_headers
+        return self.parent.request_headers
 
-    def check_headers(self, method_codec: MethodCodec, params: Any) -> None:
-        """Accept every message: the headers describe only the batch."""
+    def check_frame(self, frame: Frame) -> None:
+        """Raise `RemoteError` if the headers contradict a message."""
+        self.parent.check_frame(frame)
 
     def expect(self) -> None:
         """Expect one more response."""
         self._expected += 1
 
-    def send_response(self, line: bytes, code: int | None) -> None:
+    def send_response(self, line: bytes, code: int | None = None) -> None:
         """Collect an expected response."""
         if code is None and self._hold.is_full:
             line = without_results(line)
@@ -99,10 +103,22 @@ class BatchResponse:
             self._responses.append(line)
         self.abandon()
 
-    def reject(self, line: bytes, code: int) -> None:
+    def send_fast(self, line: bytes) -> None:
+        """Collect a response that was not expected."""
+        self.expect()
+        self.send_response(line)
+
+    def refuse(self, line: bytes, code: int) -> None:
         """Collect an error for a message that had no effect."""
         self.expect()
         self.send_response(line, code)
+
+    def refuse_unanswerable(self, code: int, text: str) -> None:
+        """Do nothing: the other messages may have responses."""
+
+    def refuse_busy(self) -> None:
+        """Say that the client may try again."""
+        self.parent.refuse_busy()
 
     def abandon(self) -> None:
         """Expect one response fewer. Send the batch when none is missing."""
@@ -110,8 +126,8 @@ class BatchResponse:
         if self._expected:
             return
         if self._responses:
-            self._send(self.parent, b"[" + b",".join(self._responses) + b"]")
-        elif self.parent is not None:
+            self.parent.send_response(b"[" + b",".join(self._responses) + b"]")
+        else:
             self.parent.abandon()
         self.discard()
 
@@ -125,11 +141,23 @@ class BatchResponse:
         """Send the batch as soon as all expected responses are there."""
         self.abandon()
 
-    def send_message(self, ctx: Context, line: bytes) -> bool:
+    def send_message(self, ctx: RequestInfo | None, line: bytes) -> bool:
         """Send a message ahead of the batch."""
-        return self.parent is not None and self.parent.send_message(ctx, line)
+        return self.parent.send_message(ctx, line)
+
+    @property
+    def is_congested(self) -> bool:
+        """True while the client does not read what is sent to it."""
+        return self.parent.is_congested
+
+    async def drain(self) -> None:
+        """Wait until the client reads again."""
+        await self.parent.drain()
+
+    def call_when_drained(self, resume: Callable[[], None]) -> None:
+        """Call a function as soon as the client reads again."""
+        self.parent.call_when_drained(resume)
 
     def disconnect(self, retry: float) -> None:
         """Close the connection of the batch."""
-        if self.parent is not None:
-            self.parent.disconnect(retry)
+        self.parent.disconnect(retry)

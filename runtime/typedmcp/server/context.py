@@ -20,7 +20,9 @@ from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import RequestId
 from typedmcp.protocol.notifications import LEVELS, LogLevel
 from typedmcp.server.attempts import Attempt
+from typedmcp.server.call_states import CallState
 from typedmcp.server.changes import Changes
+from typedmcp.server.channel import Channel
 from typedmcp.server.config import ServerConfig
 from typedmcp.server.ending import EndCallbacks
 from typedmcp.server.metadata import RequestMetadata
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 else:
     LifespanT = TypeVar("LifespanT")
 
-__all__ = ["Context", "ContextBackend", "InputRequest", "ResponseSink"]
+__all__ = ["Context", "ContextBackend", "InputRequest"]
 
 D = dialect.structs
 X = dialect.exact
@@ -48,101 +50,47 @@ InputRequest: TypeAlias = "D.ElicitRequest | D.CreateMessageRequest | D.ListRoot
 """A request for input from the client, in the dialect."""
 
 
-class ResponseSink(Protocol):
-    """Takes the responses to messages that arrived together: in a batch, or in one HTTP request."""
-
-    @property
-    def principal(self) -> Principal | None:
-        """The user or program that the client authenticated as, if it did."""
-        ...
-
-    @property
-    def expires(self) -> float | None:
-        """The time at which the client's credentials expire, in seconds since 1970; None if they do not."""
-        ...
-
-    @property
-    def request_headers(self) -> Mapping[str, str]:
-        """The headers of the HTTP request, with names in lower case."""
-        ...
-
-    def check_headers(self, method_codec: MethodCodec, params: Any) -> None:
-        """Raise `ValueError` if the headers may contradict the body; `Dispatcher.check_headers` checks precisely."""
-        ...
-
-    def expect(self) -> None:
-        """Expect one more response."""
-        ...
-
-    def send_response(self, line: bytes, code: int | None) -> None:
-        """Send an expected response; `code` is the code of an error."""
-        ...
-
-    def reject(self, line: bytes, code: int) -> None:
-        """Send an error for a message that had no effect and was not expected to get a response."""
-        ...
-
-    def abandon(self) -> None:
-        """Expect one response fewer."""
-        ...
-
-    def send_message(self, ctx: Context, line: bytes) -> bool:
-        """Send a notification or a request ahead of the response. Return False if that is impossible."""
-        ...
-
-    def disconnect(self, retry: float) -> None:
-        """Close the connection, if the client can reconnect for its response after `retry` seconds."""
-        ...
-
-
 class ContextBackend(Protocol):
-    """The part of a dispatcher that contexts use."""
+    """The part of a session that contexts use."""
 
     @property
     def config(self) -> ServerConfig: ...
     @property
-    def principal(self) -> Principal | None: ...
-    @property
-    def request_headers(self) -> Mapping[str, str]: ...
-    @property
     def thread_id(self) -> int: ...
+    @property
+    def is_local(self) -> bool: ...
     @property
     def session_id(self) -> str | None: ...
     @property
     def stored_session_id(self) -> str | None: ...
     @property
     def end_callbacks(self) -> EndCallbacks: ...
-    def client_of(self, ctx: Context) -> ClientKey: ...
-    def is_congested(self, ctx: Context | None) -> bool: ...
-    def drain(self, ctx: Context | None) -> Coroutine[Any, Any, None]: ...
     def notify(self, ctx: Context | None, method: str, params: msgspec.Struct) -> None: ...
     def report(self, diagnostic: Diagnostic) -> None: ...
     def ask(self, ctx: Context, requests: Mapping[str, Any]) -> Coroutine[Any, Any, dict[str, Any]]: ...
-    @property
-    def is_local(self) -> bool: ...
     def call_in_loop(self, ctx: Context, send: Callable[[], None]) -> None: ...
-    async def run_in_thread(self, ctx: Context, function: Callable[..., T], *args: Any) -> T: ...
+    def run_in_thread(self, ctx: Context, function: Callable[..., T], *args: Any) -> Coroutine[Any, Any, T]: ...
 
 
 class _DrainAwaitable:
     """An awaitable that waits until the client reads again. Awaiting it is optional."""
 
-    __slots__ = ("_backend", "_ctx")
+    __slots__ = ("_channel",)
 
-    def __init__(self, backend: ContextBackend, ctx: Context) -> None:
-        self._backend = backend
-        self._ctx = ctx
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
 
     def __await__(self) -> Generator[Any, None, None]:
-        if self._backend.is_congested(self._ctx):
-            yield from self._backend.drain(self._ctx).__await__()
+        if self._channel.is_congested:
+            yield from self._channel.drain().__await__()
 
 
 class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=True):
     """One request or notification while it is handled. `Context[Database]` says what the lifespan yields.
 
     It is the same on every revision and transport. The `id` of a notification is None, and its handler can neither
-    report progress nor ask for input. It is a Struct, which is fast to create, since every message needs one.
+    report progress nor ask for input. It is a Struct, which is fast to create, since every message needs one. For the
+    same reason it is the call itself, whose `state` call_states.py describes, and not a second object.
     `vars(ctx)` is a dict in which middleware, extensions and observers may keep something with the message.
     """
 
@@ -156,16 +104,12 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
     """The `_meta` of the message in the dialect, with trace context and unknown members."""
     raw: bytes
     """The message as it was received, to forward it unchanged."""
-    sink: ResponseSink | None = None
-    cancelled: bool = False
-    """True once the client has cancelled the request. Handlers in threads should check it from time to time."""
+    channel: Channel
+    state: CallState = CallState.NEW
     params: Any = None
     """The parameters in the dialect."""
     task: asyncio.Task[Any] | None = None
     attempt: Attempt | None = None
-    is_registered: bool = False
-    is_answered: bool = False
-    """True once the request has its response. Nothing more is sent for it."""
     owner: Any = None
     """The mounted server that handles the request; None for the server that is served."""
     _progress: float | None = None
@@ -182,6 +126,16 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
         return self.id
 
     @property
+    def cancelled(self) -> bool:
+        """True once the client has cancelled the request. Handlers in threads should check it from time to time."""
+        return self.state is CallState.CANCELLED
+
+    @property
+    def is_answered(self) -> bool:
+        """True once the request has its response. Nothing more is sent for it."""
+        return self.state is CallState.ANSWERED
+
+    @property
     def method(self) -> str:
         """The method in the protocol, such as `tools/call`."""
         return self.method_codec.method
@@ -194,7 +148,7 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
     @property
     def is_modern(self) -> bool:
         """True if the revision of the request has no handshake."""
-        return self.metadata.features.is_modern
+        return self.metadata.is_modern
 
     @property
     def client_info(self) -> D.Implementation | None:
@@ -209,7 +163,7 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
     @property
     def principal(self) -> Principal | None:
         """The user or program that the access token was issued to. None without authorization."""
-        return self._backend.principal if self.sink is None else self.sink.principal
+        return self.channel.principal
 
     @property
     def connection(self) -> object:
@@ -288,7 +242,7 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
 
         In a connection of HTTP with SSE (2024-11-05), they are those of the request that opened the event stream.
         """
-        return self._backend.request_headers if self.sink is None else self.sink.request_headers
+        return self.channel.request_headers
 
     @property
     def lifespan(self) -> LifespanT:
@@ -303,7 +257,7 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
     @property
     def client_key(self) -> ClientKey:
         """The client that limits count for: its principal, its address or its connection. None if it is unknown."""
-        return self._backend.client_of(self)
+        return self.channel.client
 
     @property
     def config(self) -> ServerConfig:
@@ -440,8 +394,7 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
         This works only in sessions of legacy revisions over HTTP; otherwise nothing happens.
         """
         await asyncio.sleep(0)  # a call that has waited has a stream
-        if self.sink is not None:
-            self.sink.disconnect(retry)
+        self.channel.disconnect(retry)
 
     def _send(self, send: Callable[[], None] | None) -> Awaitable[None]:
         backend = self._backend
@@ -450,7 +403,7 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
                 send()
         elif send is not None:
             backend.call_in_loop(self, send)
-        return _DrainAwaitable(backend, self)
+        return _DrainAwaitable(self.channel)
 
     # Asking the client
 

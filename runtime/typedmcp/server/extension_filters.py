@@ -26,7 +26,7 @@ P = TypeVar("P")
 
 
 class FilterBackend(Protocol):
-    """The part of a dispatcher that the filters of extensions use."""
+    """The part of a session that the filters of extensions use."""
 
     def notify(self, ctx: Context | None, method: str, params: msgspec.Struct) -> None: ...
     def is_congested(self, ctx: Context | None) -> bool: ...

@@ -5,6 +5,7 @@ https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from mcpspec.support.converters import DroppedFields
@@ -29,16 +30,29 @@ _METHODS = frozenset(("initialize", "ping", "notifications/initialized"))
 
 
 class Handshake:
-    """The state of one handshake."""
+    """The state of one handshake.
 
-    def __init__(self, config: ServerConfig) -> None:
+    `on_open` is called with the client once its session is open. `on_restart` is called when a new session begins in
+    place of the present one, by a second `initialize`; by default that is an error. `has_session` is false if the
+    server keeps no session.
+    """
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        on_open: Callable[[RequestMetadata], None] | None = None,
+        on_restart: Callable[[Frame], None] | None = None,
+        *,
+        has_session: bool = True,
+    ) -> None:
         self._config = config
+        self._on_open = on_open
+        self._on_restart = on_restart
+        self._has_session = has_session
         self.metadata: RequestMetadata | None = None
         """The client, once `initialize` has succeeded."""
         self.is_done: bool = False
         """True once the session is open."""
-        self.has_session: bool = True
-        """False if the server keeps no session."""
 
     def handles(self, frame: Frame) -> bool:
         """Return whether a message without modern `_meta` belongs to the handshake."""
@@ -46,16 +60,21 @@ class Handshake:
             return frame.method == "initialize" and frame.id is not None and self.metadata is not None
         return self.metadata is not None or frame.method in _METHODS
 
-    def skip_initialized(self, frame: Frame) -> RequestMetadata | None:
-        """Return the client's metadata if a message shows that the session is open, though nothing has said so.
+    def skip_initialized(self, frame: Frame) -> bool:
+        """Open the session if a message shows that it is open, though nothing has said so. Return whether it does.
 
         Clients send `notifications/initialized` and their first request at the same time, and over HTTP the request may
         arrive first, on another worker even.
         """
         if self.metadata is None or frame.method in _METHODS or self._config.strict:
-            return None
+            return False
+        self._open(self.metadata)
+        return True
+
+    def _open(self, metadata: RequestMetadata) -> None:
         self.is_done = True
-        return self.metadata
+        if self._on_open is not None:
+            self._on_open(metadata)
 
     def handle_request(self, frame: Frame, dropped: DroppedFields) -> Any:
         """Return the result of a request that comes before the session is open.
@@ -64,17 +83,22 @@ class Handshake:
         """
         if frame.method == "ping":
             return {}
-        if frame.method == "initialize" and self.metadata is None:
-            return self._initialize(frame.value.get("params", {}), dropped)
         if frame.method == "initialize":
-            raise RemoteError(INVALID_REQUEST, REPEATED_INITIALIZE)
+            is_repeated = self.metadata is not None
+            if is_repeated and self._on_restart is None:
+                raise RemoteError(INVALID_REQUEST, REPEATED_INITIALIZE)
+            result = self._initialize(frame.value.get("params", {}), dropped)
+            if is_repeated and self._on_restart is not None:
+                self.is_done = False
+                self._on_restart(frame)
+            return result
         raise RemoteError(INVALID_REQUEST, f"{frame.method}: send notifications/initialized first")
 
     def handle_notification(self, frame: Frame) -> RequestMetadata | None:
-        """Return the client's metadata if a notification opens the session."""
+        """Open the session if a notification says so, and return the client's metadata then."""
         if frame.method != "notifications/initialized" or self.metadata is None:
             return None
-        self.is_done = True
+        self._open(self.metadata)
         return self.metadata
 
     def _initialize(self, params: dict[str, Any], dropped: DroppedFields) -> Any:
@@ -104,7 +128,7 @@ class Handshake:
         added: dict[str, Any] = {}
         for each in self._config.extensions:
             if each.legacy is not None and revision in each.legacy.revisions:
-                added.update(each.legacy.capabilities(self._config, has_session=self.has_session))
+                added.update(each.legacy.capabilities(self._config, has_session=self._has_session))
         if declared := self._extensions_on(revision):
             added["extensions"] = declared
         return added

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import msgspec
 
@@ -23,6 +23,7 @@ from typedmcp import dialect
 from typedmcp.errors import (
     INTERNAL_ERROR,
     PARSE_ERROR,
+    ConnectionLostError,
     DecodeError,
     InputUnavailableError,
     InvalidParamsError,
@@ -39,70 +40,41 @@ from typedmcp.protocol.pending import Call, PendingRequests
 from typedmcp.revisions.capabilities import has_sampling_context, known_capabilities, missing_capabilities
 from typedmcp.revisions.conversions import downgrade
 from typedmcp.revisions.input_requests import downgrade_request, upgrade_result
-from typedmcp.server.attempts import Attempt, AttemptState
+from typedmcp.server.attempts import Attempt, AttemptState, InputRequested, is_input_required
+from typedmcp.server.calls import ServedCalls
 from typedmcp.server.config import ServerConfig
 from typedmcp.server.context import Context
 from typedmcp.server.state_token import VerifiedState, state_binding
 from typedmcp.transports.concurrency import is_awaitable
 
-__all__ = [
-    "InputRequestBackend", "InputRequested", "InputRequests", "RequestChecks", "check_requests", "is_input_required",
-    "requested_input",
-]  # fmt: skip
+__all__ = ["InputRequests", "RequestChecks", "check_requests"]
 
 D = dialect.structs
 
 _NO_STATE = "without requestState, no question was asked"
 
 
-class InputRequested(BaseException):  # control flow, not an error: the client repeats its request
-    """Ends an attempt on a modern revision. The client repeats its request with the requested input.
+class InputRequests:
+    """Asks the client of a session for input.
 
-    It derives from `BaseException`, so that `except Exception` in a handler does not catch it.
+    `send` sends a message within a call. `request_id` makes the ids of requests to the client; None if it cannot be
+    asked on legacy revisions.
     """
 
-    def __init__(self, requests: dict[str, Any]) -> None:
-        super().__init__(requests)
-        self.requests = requests
+    __slots__ = ("_calls", "_engine", "_request_id", "_send", "pending")
 
-
-class AskObserver(Protocol):
-    """Observes requests to the client."""
-
-    def on_ask(
-        self, ask: Callable[[Context, Any], Awaitable[Any]], ctx: Context, request: Any
-    ) -> Coroutine[Any, Any, Any]:
-        """Observe `ask(ctx, request)`, which sends a request to the client and returns its result."""
-        ...
-
-
-class InputRequestBackend(Protocol):
-    """The part of a dispatcher that input requests use."""
-
-    @property
-    def config(self) -> ServerConfig: ...
-    @property
-    def can_ask(self) -> bool: ...
-    @property
-    def pending(self) -> PendingRequests: ...
-    @property
-    def observer(self) -> AskObserver | None: ...
-    def outgoing_request_id(self, number: int) -> RequestId: ...
-    def send(self, ctx: Context | None, message: msgspec.Struct) -> bool: ...
-    def call_handler(self, ctx: Context, *args: Any) -> Any: ...
-    def spawn(self, ctx: Context, result: Coroutine[Any, Any, Any]) -> None: ...
-    def send_result(self, ctx: Context, encoded: msgspec.Struct) -> None: ...
-    def respond_error(self, ctx: Context, error: BaseException) -> None: ...
-    def report(self, diagnostic: Diagnostic) -> None: ...
-    def report_dropped(self, dropped: DroppedFields, method: str, revision: str) -> None: ...
-    def use_once(self, name: str, seconds: float) -> Awaitable[bool]: ...
-
-
-class InputRequests:
-    """Asks the client of a dispatcher for input."""
-
-    def __init__(self, backend: InputRequestBackend) -> None:
-        self._backend = backend
+    def __init__(
+        self,
+        calls: ServedCalls,
+        send: Callable[[Context, msgspec.Struct], bool],
+        request_id: Callable[[int], RequestId] | None,
+    ) -> None:
+        self.pending: PendingRequests = PendingRequests()
+        """The requests to the client that wait for a response."""
+        self._calls = calls
+        self._engine = calls.engine
+        self._send = send
+        self._request_id = request_id
 
     def restore(self, ctx: Context, params: Any) -> Coroutine[Any, Any, None] | None:
         """Restore the answers of earlier attempts, and the handler's own state, from the members of a request.
@@ -119,7 +91,7 @@ class InputRequests:
                 self._report_ignored(ctx, DiagnosticKind.UNEXPECTED_RESPONSE, dict.fromkeys(responses, _NO_STATE))
                 params.input_responses = None
             return None
-        signer = self._backend.config.state_signer
+        signer = self._engine.config.state_signer
         verified = signer.verify(token, _binding(ctx), time.time())
         attempt = ctx.attempt = Attempt(_decode_state(verified))
         params.request_state = attempt.handler_state
@@ -133,7 +105,7 @@ class InputRequests:
 
     async def _use_once(self, state: VerifiedState) -> None:
         """Record the use of a state that is valid once. Raises `InvalidParamsError` if it was used already."""
-        if not await self._backend.use_once(state.id, max(1.0, state.expires - time.time())):
+        if not await self._engine.use_once(state.id, max(1.0, state.expires - time.time())):
             text = "requestState: it was used already; call again without it"
             raise InvalidParamsError(text, {"path": "params.requestState"})
 
@@ -143,7 +115,7 @@ class InputRequests:
             key, why = next(iter(reasons.items()))
             others = f", and {len(reasons) - 1} more" if len(reasons) > 1 else ""
             text = f"inputResponses: the answer to {format_value(key)} is ignored{others}: {why}"
-            self._backend.report(Diagnostic(kind, text, ctx.method, ctx.id, list(reasons)))
+            self._engine.report(Diagnostic(kind, text, ctx.method, ctx.id, list(reasons)))
 
     async def ask(self, ctx: Context, requests: Mapping[str, Any]) -> dict[str, Any]:
         """Return the client's results for some requests, by the same keys, as `Context.ask` describes."""
@@ -153,10 +125,8 @@ class InputRequests:
             raise InputUnavailableError(f"{ctx.method} has its response already: it cannot ask the client for input")
         if ctx.cancelled:
             raise InputUnavailableError(f"{ctx.method} was cancelled: it cannot ask the client for input")
-        requests = check_requests(self._backend, ctx, requests)
+        requests = check_requests(self._engine, ctx, requests)
         if not ctx.metadata.features.has_input_requests:
-            if not self._backend.can_ask:
-                raise InputUnavailableError("a client without a session cannot be asked for input")
             return await self._call_client(ctx, requests)
         attempt = ctx.attempt = ctx.attempt or Attempt()
         before = len(attempt.changed)
@@ -176,20 +146,20 @@ class InputRequests:
             result = to_struct(result)
             if not ctx.method_codec.accepts_input:
                 raise UsageError(f"{ctx.method} cannot ask the client for input")
-            requests = check_requests(self._backend, ctx, result.input_requests or {})
+            requests = check_requests(self._engine, ctx, result.input_requests or {})
             if not ctx.metadata.features.has_input_requests:
-                self._backend.spawn(ctx, self._ask_and_repeat(ctx, requests, result.request_state))
+                self._calls.spawn(ctx, self._ask_and_repeat(ctx, requests, result.request_state))
                 return
             encoded = self._signed_result(ctx, requests, result)
         except Exception as error:
-            self._backend.respond_error(ctx, error)
+            self._calls.fail(ctx, error)
             return
-        self._backend.send_result(ctx, encoded)
+        self._calls.send_result(ctx, encoded)
 
     # Modern revisions
 
     def _signed_result(self, ctx: Context, requests: Mapping[str, Any], result: D.InputRequiredResult) -> Any:
-        config, attempt = self._backend.config, ctx.attempt or Attempt()
+        config, attempt = self._engine.config, ctx.attempt or Attempt()
         if attempt.rounds >= config.limits.input_rounds:
             raise self._too_many_rounds(attempt.changed)
         content = attempt.next_state(requests, result.request_state)
@@ -202,7 +172,7 @@ class InputRequests:
         return downgrade(signed, ctx.revision, [])
 
     def _too_many_rounds(self, changed: Iterable[str] = ()) -> RemoteError:
-        text = f"no result after {self._backend.config.limits.input_rounds} rounds of input requests"
+        text = f"no result after {self._engine.config.limits.input_rounds} rounds of input requests"
         for key in changed:
             text += f"; the question {format_value(key)} changed from attempt to attempt, so no answer to it counted"
         return RemoteError(INTERNAL_ERROR, text)
@@ -211,27 +181,27 @@ class InputRequests:
 
     async def _ask_and_repeat(self, ctx: Context, requests: Mapping[str, Any], state: str | None) -> Any:
         """Send the requests of an `InputRequiredResult`, and call the handler again with the answers."""
-        backend = self._backend
-        for _ in range(backend.config.limits.input_rounds):
+        config = self._engine.config
+        for _ in range(config.limits.input_rounds):
             answers = await self._call_client(ctx, requests)
             params = ctx.params
-            if backend.config.codec == "msgspec":
+            if config.codec == "msgspec":
                 params.input_responses, params.request_state = answers, state
             else:
                 params.input_responses = {key: to_model(answer) for key, answer in answers.items()}
                 if state is not None:
                     params.request_state = state
-            made: object = backend.call_handler(ctx, params)
+            made: object = self._calls.call_handler(ctx, params)
             made = await made if is_awaitable(made) else made
             if not is_input_required(made):
                 return made
             result = to_struct(made)
-            requests, state = check_requests(self._backend, ctx, result.input_requests or {}), result.request_state
+            requests, state = check_requests(self._engine, ctx, result.input_requests or {}), result.request_state
         raise self._too_many_rounds()
 
     async def _call_client(self, ctx: Context, requests: Mapping[str, Any]) -> dict[str, Any]:
         """Send requests to the client, all at once, and wait for the results."""
-        observer = self._backend.observer
+        observer = self._calls.observer
         call = self._call_once if observer is None else partial(observer.on_ask, self._call_once)
         if len(requests) == 1:
             return {key: await call(ctx, request) for key, request in requests.items()}
@@ -244,15 +214,17 @@ class InputRequests:
 
     async def _call_once(self, ctx: Context, request: Any) -> Any:
         """Send one request to the client, and return its result in the dialect."""
-        backend, method = self._backend, request.method
+        if self._request_id is None:
+            raise InputUnavailableError("a client without a session cannot be asked for input")
+        method = request.method
         dropped: DroppedFields = []
         params = None if request.params is None else downgrade_request(method, request.params, ctx.revision, dropped)
-        backend.report_dropped(dropped, method, ctx.revision)
+        self._engine.report_dropped(dropped, method, ctx.revision)
         loop = asyncio.get_running_loop()
-        call = backend.pending.add_call(method, loop.create_future(), loop.time())
-        id = backend.outgoing_request_id(call.id)
-        if not backend.send(ctx, Notification("2.0", method, _with_request_meta(ctx, params), id)):
-            backend.pending.cancel_call(call.id)
+        call = self.pending.add_call(method, loop.create_future(), loop.time())
+        id = self._request_id(call.id)
+        if not self._send(ctx, Notification("2.0", method, _with_request_meta(ctx, params), id)):
+            self.pending.cancel_call(call.id)
             raise InputUnavailableError(f"{method}: the client cannot be reached")
         value = await self._wait_for_response(ctx, call, id)
         try:
@@ -266,24 +238,24 @@ class InputRequests:
 
     async def _wait_for_response(self, ctx: Context, call: Call, id: RequestId) -> Any:
         """Return the result of a request to the client in plain JSON. Cancels the request if it takes too long."""
-        seconds = self._backend.config.input_timeout
+        seconds = self._engine.config.input_timeout
         try:
             async with asyncio.timeout(seconds):
                 return await call.owner
         except (asyncio.CancelledError, TimeoutError) as error:
-            if self._backend.pending.cancel_call(call.id):
-                self._backend.send(ctx, Notification("2.0", "notifications/cancelled", {"requestId": id}))
+            if self.pending.cancel_call(call.id):
+                self._send(ctx, Notification("2.0", "notifications/cancelled", {"requestId": id}))
             if isinstance(error, TimeoutError):
                 raise RequestTimeoutError(seconds or 0.0).attach_call(call.method, id) from None
             raise
 
     def handle_response(self, number: RequestId | None, frame: Frame) -> None:
         """Pass the client's response to the call with this number; report a response without a call."""
-        call, problem = self._backend.pending.resolve(number, strict=self._backend.config.strict)
+        call, problem = self.pending.resolve(number, strict=self._engine.config.strict)
         if problem is not None:
             text = f"a response with the id {frame.id!r}"
             method = None if call is None else call.method
-            self._backend.report(Diagnostic(problem, text, method, frame.id, frame.value))
+            self._engine.report(Diagnostic(problem, text, method, frame.id, frame.value))
         if call is None or call.owner.done():
             return
         error = frame.value.get("error")
@@ -292,9 +264,17 @@ class InputRequests:
         else:
             call.owner.set_exception(RemoteError.from_wire(error).attach_call(call.method, call.id))
 
+    def fail_all(self, reason: str) -> None:
+        """Fail all requests to the client, since no more responses are read."""
+        for call in list(self.pending.calls.values()):
+            self.pending.cancel_call(call.id)
+            if not call.owner.done():
+                call.owner.set_exception(ConnectionLostError(reason).attach_call(call.method, call.id))
+                call.owner.exception()  # the task that waits for it may have been cancelled
+
 
 class RequestChecks(Protocol):
-    """The part of a dispatcher that checks of input requests use."""
+    """The part of an engine that checks of input requests use."""
 
     @property
     def config(self) -> ServerConfig: ...
@@ -331,27 +311,6 @@ def _without_context(backend: RequestChecks, ctx: Context, request: Any, declare
     text = "params.includeContext: the client has not declared sampling.context"
     backend.report(Diagnostic(DiagnosticKind.DROPPED, text, request.method, ctx.id, params.include_context))
     return D.CreateMessageRequest(params=msgspec.structs.replace(params, include_context="none"))
-
-
-def is_input_required(result: object) -> bool:
-    """Return whether a handler's result requests input, in either library."""
-    return type(result).__name__ == "InputRequiredResult" and hasattr(result, "input_requests")
-
-
-def requested_input(error: BaseException) -> dict[str, Any] | None:
-    """Return the input requests that ended a handler, also within exception groups; None for other errors."""
-    if isinstance(error, InputRequested):
-        return error.requests
-    if not isinstance(error, BaseExceptionGroup):
-        return None
-    requests: dict[str, Any] = {}
-    group = cast("BaseExceptionGroup[BaseException]", error)
-    for each in group.exceptions:
-        found = requested_input(each)
-        if found is None:
-            return None
-        requests.update(found)
-    return requests
 
 
 def _binding(ctx: Context) -> bytes:

@@ -43,11 +43,12 @@ class RequestMetadata:
     `members` is a valid `_meta` of the dialect. Each request gets a copy, which its handler may modify.
     """
 
-    __slots__ = ("capabilities", "client_info", "features", "log_level", "members", "revision")
+    __slots__ = ("capabilities", "client_info", "features", "is_modern", "log_level", "members", "revision")
 
     def __init__(self, revision: str, members: Mapping[str, Any]) -> None:
         self.revision: str = revision
         self.features: Features = FEATURES[revision]
+        self.is_modern: bool = self.features.is_modern
         self.members: dict[str, Any] = dict(members)
         info = members.get(CLIENT_INFO)
         self.capabilities: D.ClientCapabilities = D.from_builtins(members.get(CAPABILITIES, {}), D.ClientCapabilities)
@@ -63,7 +64,8 @@ class RequestMetadata:
     def with_members(self, members: dict[str, Any]) -> RequestMetadata:
         """Return the metadata of another request of the same client, with another `_meta`."""
         made = RequestMetadata.__new__(RequestMetadata)
-        made.revision, made.features, made.members = self.revision, self.features, members
+        made.revision, made.features, made.is_modern = self.revision, self.features, self.is_modern
+        made.members = members
         made.capabilities, made.client_info, made.log_level = self.capabilities, self.client_info, self.log_level
         return made
 

@@ -1,10 +1,10 @@
-"""The observer of a dispatcher, which sees messages and the connection, and never the dispatcher itself."""
+"""The observer of a session, which sees messages and the connection, and never the session itself."""
 
 from __future__ import annotations
 
 import threading
 from asyncio import AbstractEventLoop
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, Protocol
 
@@ -17,39 +17,44 @@ from typedmcp.protocol.framing import Frame
 from typedmcp.protocol.observation import add_to_meta, describe_frame
 from typedmcp.server.config import ServerConfig
 from typedmcp.server.context import Context
+from typedmcp.server.engine import Engine
 from typedmcp.server.handshake import Handshake
 
-__all__ = ["ObservedConnection", "ObservedDispatcher", "ServerObservation"]
+__all__ = ["ObservedConnection", "ObservedPlace", "ObservedSession", "ServerObservation"]
 
 _FALLBACK = "fallback"
 
 
-class ObservedDispatcher(Protocol):
-    """The part of a dispatcher that its observation uses."""
+class ObservedPlace(Protocol):
+    """The place where an observed session is served."""
 
     @property
-    def config(self) -> ServerConfig: ...
-    @property
-    def handshake(self) -> Handshake: ...
+    def loop(self) -> AbstractEventLoop: ...
     @property
     def is_local(self) -> bool: ...
     @property
-    def stored_session_id(self) -> str | None: ...
-    @property
     def network(self) -> Network | None: ...
     @property
-    def thread_id(self) -> int: ...
+    def stored_session_id(self) -> str | None: ...
+
+
+class ObservedSession(Protocol):
+    """The part of a session that its observation uses."""
+
     @property
-    def loop(self) -> AbstractEventLoop: ...
-    def has_method(self, frame: Frame, revisions: Iterable[str]) -> bool: ...
+    def engine(self) -> Engine: ...
+    @property
+    def place(self) -> ObservedPlace: ...
+    @property
+    def handshake(self) -> Handshake | None: ...
 
 
 class ServerObservation:
-    """Passes what a dispatcher does to the observer of its connection."""
+    """Passes what a session does to its observer."""
 
-    def __init__(self, dispatcher: ObservedDispatcher, instrumentation: Instrumentation) -> None:
-        self._dispatcher = dispatcher
-        self._observer: ServerObserver = instrumentation.observe_server(ObservedConnection(dispatcher))
+    def __init__(self, session: ObservedSession, instrumentation: Instrumentation) -> None:
+        self._engine = session.engine
+        self._observer: ServerObserver = instrumentation.observe_server(ObservedConnection(session))
 
     def wrap(self, functions: Mapping[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
         """Return handlers by name that are observed."""
@@ -62,7 +67,7 @@ class ServerObservation:
 
     def on_rejected(self, frame: Frame, error: RemoteError) -> None:
         """Observe a message that was rejected before it had a context."""
-        is_known = self._dispatcher.has_method(frame, self._dispatcher.config.revisions)
+        is_known = self._engine.has_method(frame, self._engine.config.revisions)
         self._observer.on_rejected(describe_frame(frame, is_known=is_known), error)
 
     def on_error(self, ctx: Context, code: int, text: str) -> None:
@@ -88,30 +93,30 @@ class ServerObservation:
 
 
 class ObservedConnection:
-    """The connection or session of a dispatcher, as a `ServerConnectionInfo`."""
+    """The connection or session, as a `ServerConnectionInfo`."""
 
     address = None
 
-    def __init__(self, dispatcher: ObservedDispatcher) -> None:
-        self._dispatcher = dispatcher
-        self.server: ServerConfig = dispatcher.config
+    def __init__(self, session: ObservedSession) -> None:
+        self._session = session
+        self.server: ServerConfig = session.engine.config
 
     @property
     def id(self) -> str | None:
-        return self._dispatcher.stored_session_id
+        return self._session.place.stored_session_id
 
     @property
     def network(self) -> Network | None:
-        return self._dispatcher.network
+        return self._session.place.network
 
     @property
     def revision(self) -> str | None:
-        metadata = self._dispatcher.handshake.metadata
-        return None if metadata is None else metadata.revision
+        handshake = self._session.handshake
+        return None if handshake is None or handshake.metadata is None else handshake.metadata.revision
 
     @property
     def is_local(self) -> bool:
-        return self._dispatcher.is_local
+        return self._session.place.is_local
 
     def has_tool(self, name: str) -> bool | None:
         find = self.server.input_schema_of
@@ -119,6 +124,6 @@ class ObservedConnection:
         return None if schema is None else bool(schema)
 
     def call_soon(self, function: Callable[[], object]) -> None:
-        loop = self._dispatcher.loop
-        is_here = threading.get_ident() == self._dispatcher.thread_id
+        loop = self._session.place.loop
+        is_here = threading.get_ident() == self._session.engine.thread_id
         (loop.call_soon if is_here else loop.call_soon_threadsafe)(function)

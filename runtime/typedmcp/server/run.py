@@ -146,17 +146,17 @@ def _as_config(handler: object, options: ServerOptions) -> ServerConfig:
 
 async def _serve_stdio(config: ServerConfig) -> None:
     async with stdio() as transport:
-        session = ServerConnection(config, transport)
+        connection = ServerConnection(config, transport)
 
         def stop() -> None:
-            if session.closing.is_set():
+            if connection.is_stopping:
                 config.lifespans.interrupt()
-            session.stop()
+            connection.stop()
 
         if threading.current_thread() is threading.main_thread():  # other threads cannot set signal handlers
             for number in (signal.SIGTERM, signal.SIGINT):
                 _on_signal(number, stop)
-        await session.run()
+        await connection.run()
 
 
 def _on_signal(number: int, function: Callable[[], None]) -> None:

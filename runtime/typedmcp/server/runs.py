@@ -24,11 +24,12 @@ from typedmcp.protocol.budgets import ClientKey
 from typedmcp.protocol.codec import Notification, codec_for, encode_message
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.revisions.features import DIALECT, structs_of
-from typedmcp.server.attempts import AskedQuestion
+from typedmcp.server.attempts import AskedQuestion, is_input_required
+from typedmcp.server.call_states import CallState
 from typedmcp.server.config import ServerConfig
 from typedmcp.server.context import Context
 from typedmcp.server.ending import EndCallbacks
-from typedmcp.server.input_requests import check_requests, is_input_required
+from typedmcp.server.input_requests import check_requests
 from typedmcp.server.metadata import RequestMetadata
 from typedmcp.server.principal import Principal
 from typedmcp.transports.concurrency import ThreadLimiter
@@ -73,9 +74,16 @@ class DetachedRun(Protocol):
 class DetachedContext(Context):
     """The context of a call that has outlived its request."""
 
+    def cancel(self) -> None:
+        """Make `cancelled` true, which handlers in threads look at. The caller cancels the task of the handler."""
+        self.state = CallState.CANCELLED
+
 
 class _RunBackend:
-    """A `ContextBackend` that passes on to a run what a dispatcher sends."""
+    """The backend and the channel of a detached context: passes on to a run what a session sends."""
+
+    is_congested = False  # nothing is sent to the client
+    expires = None
 
     def __init__(
         self,
@@ -97,16 +105,16 @@ class _RunBackend:
         self.thread_id: int = get_ident()
         self._loop = asyncio.get_running_loop()
 
-    def client_of(self, ctx: Context) -> ClientKey:  # noqa: ARG002
-        """Return the client that limits count for."""
+    @property
+    def client(self) -> ClientKey:
+        """The client that limits count for."""
         return self._run.client
 
-    def is_congested(self, ctx: Context | None) -> bool:  # noqa: ARG002
-        """Return False: nothing is sent to the client."""
-        return False
-
-    async def drain(self, ctx: Context | None) -> None:
+    async def drain(self) -> None:
         """Do nothing."""
+
+    def disconnect(self, retry: float) -> None:
+        """Do nothing: the request has been answered."""
 
     def notify(self, ctx: Context | None, method: str, params: msgspec.Struct) -> None:
         """Pass a notification to the run."""
@@ -172,8 +180,8 @@ def detach(ctx: Context, run: DetachedRun) -> DetachedContext:
     """
     backend = _RunBackend(ctx.config, run, ctx.principal, ctx.headers, is_local=is_local(ctx))
     return DetachedContext(
-        backend, ctx.method_codec, ctx.id, ctx.metadata, _with_token(ctx.meta, run), ctx.raw, params=ctx.params,
-        owner=ctx.owner, attempt=ctx.attempt,
+        backend, ctx.method_codec, ctx.id, ctx.metadata, _with_token(ctx.meta, run), ctx.raw, cast("Any", backend),
+        params=ctx.params, owner=ctx.owner, attempt=ctx.attempt,
     )  # fmt: skip
 
 
@@ -220,7 +228,7 @@ def restore_call(config: ServerConfig, stored: bytes, run: DetachedRun) -> Detac
     meta = _with_token(call.meta, run)
     return DetachedContext(
         backend, method_codec, message.id, RequestMetadata(call.revision, call.meta), meta, call.raw,
-        params=method_codec.upgrade(message.params, meta),
+        cast("Any", backend),        params=method_codec.upgrade(message.params, meta),
     )  # fmt: skip
 
 
@@ -284,7 +292,7 @@ def exact_result(ctx: Context, result: Any, method: str | None = None) -> Any:
 
 
 class _NotifiedConnection(Protocol):
-    """The part of a dispatcher that notifications after a request use."""
+    """The part of a session that notifications after a request use."""
 
     is_closed: bool
 

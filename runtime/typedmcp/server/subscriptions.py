@@ -1,6 +1,6 @@
-"""The listeners of a dispatcher, and the change notifications that they get.
+"""The listeners of a session, and the change notifications that they get.
 
-A dispatcher serves one connection or session, or all clients of a stateless application.
+A session is of one client, or of all clients of a stateless application.
 
 On modern revisions each `subscriptions/listen` request is a listener until it ends.
 https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions
@@ -21,7 +21,7 @@ import msgspec
 from typedmcp import dialect
 from typedmcp.errors import InvalidParamsError, MethodNotFoundError, ResourceNotFoundError
 from typedmcp.protocol.backends import to_model, to_struct
-from typedmcp.protocol.budgets import ClientKey, Hold
+from typedmcp.protocol.budgets import Hold
 from typedmcp.protocol.framing import RequestId
 from typedmcp.protocol.meta import SUBSCRIPTION
 from typedmcp.protocol.notifications import CHANGES, Change
@@ -32,7 +32,7 @@ from typedmcp.transports.concurrency import is_awaitable
 if TYPE_CHECKING:
     from typedmcp.server.extension_filters import ExtensionFilters, WantedMember
 
-__all__ = ["SubscriptionBackend", "Subscriptions", "too_many_subscriptions"]
+__all__ = ["SubscribedSession", "Subscriptions", "too_many_subscriptions"]
 
 D = dialect.structs
 
@@ -43,8 +43,8 @@ _LISTS: tuple[Change, ...] = tuple(change for change in CHANGES.values() if chan
 _METHODS: dict[Change, str] = {change: method for method, change in CHANGES.items()}
 
 
-class SubscriptionBackend(Protocol):
-    """The part of a dispatcher that subscriptions use."""
+class SubscribedSession(Protocol):
+    """The part of a session that subscriptions use."""
 
     @property
     def config(self) -> ServerConfig: ...
@@ -53,11 +53,8 @@ class SubscriptionBackend(Protocol):
     def notify(self, ctx: Context | None, method: str, params: msgspec.Struct) -> None: ...
     def is_congested(self, ctx: Context | None) -> bool: ...
     def drain_later(self, ctx: Context | None) -> None: ...
-    def client_of(self, ctx: Context) -> ClientKey: ...
-    def drop_message(self, ctx: Context) -> None: ...
     async def add_subscription(self, ctx: Context, uri: str) -> None: ...
     async def remove_subscription(self, ctx: Context, uri: str) -> None: ...
-    def listen(self) -> Callable[[], None]: ...
 
 
 def too_many_subscriptions(reason: str) -> InvalidParamsError:
@@ -90,15 +87,16 @@ class _ChangeListener:
 
 def _seconds_left(ctx: Context) -> float | None:
     """Return the seconds until the credentials of a request expire; None if they do not."""
-    expires = None if ctx.sink is None else ctx.sink.expires
+    expires = ctx.channel.expires
     return None if expires is None else max(0.0, expires - time.time())
 
 
 class Subscriptions:
-    """The listeners of one dispatcher."""
+    """The listeners of one session. `listen` begins to publish changes to them, and returns what ends it."""
 
-    def __init__(self, backend: SubscriptionBackend) -> None:
-        self._backend = backend
+    def __init__(self, session: SubscribedSession, listen: Callable[[], Callable[[], None]]) -> None:
+        self._session = session
+        self._listen_to_changes = listen
         self._listeners: dict[_ChangeListener, None] = {}
         self.uris: set[str] = set()
         """The resources that a legacy session is subscribed to."""
@@ -111,12 +109,12 @@ class Subscriptions:
 
         It does when it closes the connection, or when the client's credentials expire.
         """
-        config = self._backend.config
+        config = self._session.config
         wanted = self._find_filters(ctx) if config.extensions or config.service is not None else []
         with self._hold_for(ctx) as hold:
             granted = await self._authorize(self._grant(to_struct(params).notifications, hold), ctx)
             del params  # it may be large
-            self._backend.drop_message(ctx)
+            ctx.raw, ctx.params = b"", None  # not needed while it waits, and perhaps large
             if wanted:
                 return await self._listen_with_extensions(ctx, granted, wanted)
             return await self._listen(ctx, granted)
@@ -131,14 +129,14 @@ class Subscriptions:
         acknowledged = D.SubscriptionsAcknowledgedNotificationParams(notifications=granted, meta=meta)
         if filters is not None:
             acknowledged.notifications = cast(Any, {**D.to_builtins(granted), **D.to_builtins(filters.granted)})
-        self._backend.notify(ctx, "notifications/subscriptions/acknowledged", acknowledged)
+        self._session.notify(ctx, "notifications/subscriptions/acknowledged", acknowledged)
         self._add(listener)
         if filters is not None:
             filters.resume()
         del granted, acknowledged
         try:
             async with asyncio.timeout(_seconds_left(ctx)):
-                await self._backend.closing.wait()
+                await self._session.closing.wait()
         except TimeoutError:
             pass  # the client can listen again, with credentials that are valid
         finally:
@@ -148,7 +146,7 @@ class Subscriptions:
     def _find_filters(self, ctx: Context) -> list[WantedMember]:
         from typedmcp.server.extension_filters import find_filters  # few servers have extensions
 
-        return find_filters(ctx, self._backend.config.extensions, self._backend.config.service)
+        return find_filters(ctx, self._session.config.extensions, self._session.config.service)
 
     async def _listen_with_extensions(
         self, ctx: Context, granted: D.SubscriptionFilter, wanted: list[WantedMember]
@@ -156,7 +154,7 @@ class Subscriptions:
         """Serve a subscription that has members of extensions, which are opened before it is acknowledged."""
         from typedmcp.server.extension_filters import open_filters
 
-        filters = await open_filters(wanted, ctx, self._backend)
+        filters = await open_filters(wanted, ctx, self._session)
         async with filters.stack:
             return await self._listen(ctx, granted, filters)
 
@@ -166,12 +164,12 @@ class Subscriptions:
         meta = {SUBSCRIPTION: ctx.id}
         reason = "the server ends the subscription"
         cancelled = D.CancelledNotificationParams(request_id=ctx.id, reason=reason, meta=meta)
-        self._backend.notify(ctx, "notifications/cancelled", cancelled)
+        self._session.notify(ctx, "notifications/cancelled", cancelled)
         result = D.SubscriptionsListenResult(meta=meta)
-        return result if self._backend.config.codec == "msgspec" else to_model(result)
+        return result if self._session.config.codec == "msgspec" else to_model(result)
 
     def _hold_for(self, ctx: Context) -> Hold:
-        return Hold(self._backend.config.budgets.subscriptions, self._backend.client_of(ctx))
+        return Hold(self._session.config.budgets.subscriptions, ctx.channel.client)
 
     def _grant(self, wanted: D.SubscriptionFilter, hold: Hold) -> D.SubscriptionFilter:
         """Return the part of a filter that the server's capabilities and limits allow."""
@@ -181,13 +179,13 @@ class Subscriptions:
                 setattr(granted, f"{name}_list_changed", True)
         if wanted.resource_subscriptions and self._can_subscribe():
             uris = [uri for uri in wanted.resource_subscriptions if len(uri) <= _MAX_URI_LENGTH]
-            uris = uris[: self._backend.config.limits.resource_subscriptions]
+            uris = uris[: self._session.config.limits.resource_subscriptions]
             granted.resource_subscriptions = [*takewhile(lambda uri: hold.take(_URI_BYTES + len(uri)), uris)]
         return granted
 
     async def _authorize(self, wanted: D.SubscriptionFilter, ctx: Context) -> D.SubscriptionFilter:
         """Return the part of a filter that the handler grants to the client; everything, if it does not decide."""
-        authorize, codec = self._backend.config.authorize_subscriptions, self._backend.config.codec
+        authorize, codec = self._session.config.authorize_subscriptions, self._session.config.codec
         if authorize is None:
             return wanted
         asked = D.SubscriptionsListenRequestParams(notifications=wanted, meta=ctx.meta)
@@ -196,11 +194,11 @@ class Subscriptions:
 
     def _announced(self) -> set[Change]:
         """Return the lists whose changes the server's capabilities announce."""
-        capabilities = self._backend.config.capabilities
+        capabilities = self._session.config.capabilities
         return {name for name in _LISTS if (has := getattr(capabilities, name)) and has.list_changed}
 
     def _can_subscribe(self) -> bool:
-        resources = self._backend.config.capabilities.resources
+        resources = self._session.config.capabilities.resources
         return bool(resources and resources.subscribe)
 
     # Legacy sessions
@@ -217,14 +215,14 @@ class Subscriptions:
         granted = await self._authorize(D.SubscriptionFilter(resource_subscriptions=[params.uri]), ctx)
         if not granted.resource_subscriptions:
             raise ResourceNotFoundError(params.uri)  # like a resource that the client must not know of
-        await self._backend.add_subscription(ctx, params.uri)
+        await self._session.add_subscription(ctx, params.uri)
         return {}
 
     async def unsubscribe(self, params: Any, ctx: Context) -> dict[str, Any]:
         """Handle `resources/unsubscribe`."""
         self._require("resources/unsubscribe")
-        await self._backend.remove_subscription(ctx, params.uri)
-        if (service := self._backend.config.service) is not None:
+        await self._session.remove_subscription(ctx, params.uri)
+        if (service := self._session.config.service) is not None:
             await service.on_unsubscribed(params.uri, ctx)
         return {}
 
@@ -234,7 +232,7 @@ class Subscriptions:
 
     def add(self, ctx: Context, uri: str) -> None:
         """Subscribe a connection to a resource. Raises `InvalidParamsError` at a limit."""
-        limit = self._backend.config.limits.resource_subscriptions
+        limit = self._session.config.limits.resource_subscriptions
         if uri in self.uris:
             return
         if len(self.uris) >= limit:
@@ -258,9 +256,9 @@ class Subscriptions:
         for listener in self._listeners:
             if not listener.wants(change, uri):
                 continue
-            if self._backend.is_congested(listener.ctx):
+            if self._session.is_congested(listener.ctx):
                 listener.delayed[(change, uri)] = None
-                self._backend.drain_later(listener.ctx)
+                self._session.drain_later(listener.ctx)
             else:
                 self._notify(listener, change, uri)
 
@@ -271,8 +269,8 @@ class Subscriptions:
 
     def _resume(self, listener: _ChangeListener) -> None:
         for change, uri in list(listener.delayed):
-            if self._backend.is_congested(listener.ctx):
-                self._backend.drain_later(listener.ctx)
+            if self._session.is_congested(listener.ctx):
+                self._session.drain_later(listener.ctx)
                 return
             del listener.delayed[(change, uri)]
             if listener.wants(change, uri):
@@ -299,7 +297,7 @@ class Subscriptions:
     def _add(self, listener: _ChangeListener) -> None:
         self._listeners[listener] = None
         if self._unsubscribe is None:
-            self._unsubscribe = self._backend.listen()
+            self._unsubscribe = self._listen_to_changes()
 
     def _notify(self, listener: _ChangeListener, change: Change, uri: str | None) -> None:
         id: RequestId | None = listener.id
@@ -307,7 +305,7 @@ class Subscriptions:
         params = (
             D.NotificationParams(meta=meta) if uri is None else D.ResourceUpdatedNotificationParams(uri=uri, meta=meta)
         )
-        self._backend.notify(listener.ctx, _METHODS[change], params)
+        self._session.notify(listener.ctx, _METHODS[change], params)
 
 
 def _intersection(wanted: D.SubscriptionFilter, granted: D.SubscriptionFilter) -> D.SubscriptionFilter:

@@ -396,12 +396,12 @@ class Served:
     def remaining_state(self) -> dict[str, Any]:
         """Return what the application still holds of requests."""
         app = self.app
-        dispatchers = [*app.sessions.dispatchers.values(), app.stateless]
+        sessions = [app.stateless, *(stored.session for stored in app.sessions.loaded.values())]
         remaining = {
             "streams": app.state.streams,
-            "in flight": [each.in_flight for each in dispatchers if each.in_flight],
-            "pending": [each.pending.calls for each in dispatchers if each.pending.calls],
-            "tasks": [each.tasks for each in dispatchers if each.tasks],
+            "in flight": [each.in_flight for each in sessions if each.in_flight],
+            "pending": [each.questions.pending.calls for each in sessions if each.questions.pending.calls],
+            "tasks": [each.calls.tasks for each in sessions if each.calls.tasks],
             "listeners": app.stateless.subscriptions._listeners,  # pyright: ignore[reportPrivateUsage]
             "bytes": {name: used for name, used in app.config.budgets.in_use().items() if used},
         }

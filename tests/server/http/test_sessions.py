@@ -29,9 +29,9 @@ from tests.spoken import LEGACY, MODERN_REVISION
 from typedmcp import Auth, MemoryStore
 from typedmcp.dialect import structs
 from typedmcp.protocol.sse import ServerSentEvent
-from typedmcp.server.dispatcher import Dispatcher
 from typedmcp.server.http import sessions as session_module
 from typedmcp.server.http.streams import StreamLog
+from typedmcp.server.slow_path import SlowPath
 
 CLIENT = {"capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 PRIMED = "2025-11-25"
@@ -483,8 +483,8 @@ async def test_a_complete_stream_is_sent_while_changes_of_the_session_are_stored
     store = WaitingStore()
     async with serving(store=store) as served:
         session = await served.session()
-        dispatcher = await served.app.sessions.load(session.id.encode(), None)
-        dispatcher.save_fields({"level": "error"})  # as another request has done
+        stored = await served.app.sessions.load(session.id.encode(), None)
+        stored.save_fields({"level": "error"})  # as another request has done
         opened = session.call("report", {"waits": False}, meta={"progressToken": 1})
         assert (await opened.next_message())["method"] == "notifications/progress"
         await store.entered.wait()
@@ -1019,7 +1019,7 @@ async def test_the_log_level_of_a_session_applies_to_later_requests() -> None:
 
 
 @in_loop
-async def test_a_session_continues_after_its_dispatcher_was_forgotten() -> None:
+async def test_a_session_continues_after_it_was_forgotten_here() -> None:
     async with serving() as served:
         session = await served.session("2025-06-18", ASKS)
         await session.ask("logging/setLevel", {"level": "error"}).reply()
@@ -1036,29 +1036,29 @@ async def test_a_session_continues_after_its_dispatcher_was_forgotten() -> None:
 
 
 @in_loop
-async def test_idle_dispatchers_are_forgotten_although_older_ones_are_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_idle_sessions_are_forgotten_although_older_ones_are_busy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session_module, "_CACHED_SESSIONS", 20)
     async with serving() as served:
         busy = [await served.session("2025-06-18") for _ in range(15)]
         streams = [await session.listening() for session in busy]
-        kept = served.app.sessions.dispatchers
+        kept = served.app.sessions.loaded
         for _ in range(30):
             await served.session("2025-06-18")
         assert len(kept) <= 20
-        assert sum(dispatcher.standalone is not None for dispatcher in kept.values()) == len(streams)
+        assert sum(stored.outlet.stream is not None for stored in kept.values()) == len(streams)
 
 
 @in_loop
-async def test_dispatchers_that_have_been_idle_for_long_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_sessions_that_have_been_idle_for_long_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     async with serving() as served:
         busy = await served.session("2025-06-18")
         await busy.listening()
         for _ in range(5):
             await served.session("2025-06-18")
-        kept = served.app.sessions.dispatchers
+        kept = served.app.sessions.loaded
         monkeypatch.setattr(session_module, "_IDLE_SECONDS", 0.0)
         last = await served.session("2025-06-18")
-        assert {dispatcher.standalone is not None for dispatcher in kept.values()} == {True, False}
+        assert {stored.outlet.stream is not None for stored in kept.values()} == {True, False}
         assert len(kept) == 2
         assert (await last.call("echo", {"text": "a"}).reply()).text == "a"
 
@@ -1518,10 +1518,10 @@ async def test_a_request_like_an_earlier_one_takes_the_fast_path(
         await ask(method, params).reply()
         slow: list[bytes] = []
 
-        def dispatch_slow(_: Dispatcher, body: bytes, sink: object) -> None:
+        def dispatch(_: SlowPath, body: bytes, channel: object) -> None:
             slow.append(body)
 
-        monkeypatch.setattr(Dispatcher, "_dispatch_slow", dispatch_slow)
+        monkeypatch.setattr(SlowPath, "dispatch", dispatch)
         reply = await ask(method, params).reply()
         assert "result" in reply.json
         assert not slow

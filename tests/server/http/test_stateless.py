@@ -720,7 +720,7 @@ async def test_the_error_for_a_deep_value_says_that_it_is_nested_too_deeply() ->
 
 
 @in_loop
-async def test_a_handshake_leaves_nothing_in_the_stateless_dispatcher() -> None:
+async def test_a_handshake_leaves_nothing_in_the_stateless_session() -> None:
     """The metadata of one client must not be used for another."""
     async with serving() as served:
         params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
@@ -985,7 +985,7 @@ async def test_the_repr_of_a_request_has_no_credentials() -> None:
         seen: list[str] = []
 
         async def show(ctx: Any) -> str:
-            seen.append(repr(ctx) + repr(ctx.sink))
+            seen.append(repr(ctx) + repr(ctx.channel))
             return ""
 
         served.handler.show = show

@@ -12,7 +12,7 @@ from tests.cases import each
 from tests.server.http.asgi_driver import Served, ToolHandler, in_loop, run_loop, serving, tool
 from typedmcp import Auth, Principal
 from typedmcp.dialect import structs
-from typedmcp.server.dispatcher import Dispatcher
+from typedmcp.server.slow_path import SlowPath
 
 REGION = {"type": "string", "x-mcp-header": "Region"}
 SCHEMA = {"type": "object", "properties": {"region": REGION}}
@@ -135,7 +135,7 @@ async def test_calls_of_a_servers_tools_take_the_fast_path(monkeypatch: pytest.M
     async with serving(made_server()) as served:
         for _ in range(2):
             await served.call("echo").reply()
-        monkeypatch.setattr(Dispatcher, "_dispatch_slow", None)
+        monkeypatch.setattr(SlowPath, "dispatch", None)
         assert (await served.call("echo").reply()).text == "echo"
 
 

@@ -92,7 +92,7 @@ class TaskRun:
 
     def _cancel(self) -> None:
         if self._ctx is not None:
-            self._ctx.cancelled = True
+            self._ctx.cancel()
         if self._task is not None and not self._is_ending:
             self._task.cancel()
 

@@ -26,11 +26,11 @@ from typedmcp.revisions.features import DEFAULT_HTTP_REVISION, is_modern
 from typedmcp.server.config import CANCELLATION_SHARE, ServerConfig, ServerOptions
 from typedmcp.server.http.access_log import ACCESS_LOG, AccessLogEntry, log_rejection
 from typedmcp.server.http.auth import LOOPBACK, AllowedHosts, Auth
+from typedmcp.server.http.channel import HttpChannel
 from typedmcp.server.http.clients import REQUEST_SCOPE, client_of_principal
 from typedmcp.server.http.cors import Cors, with_headers
-from typedmcp.server.http.dispatchers import HttpDispatcher, LegacyStatelessDispatcher, StatelessDispatcher
-from typedmcp.server.http.exchange import Exchange, LegacyStatelessExchange, SessionExchange, StatelessExchange
 from typedmcp.server.http.header_cache import HeaderTemplate
+from typedmcp.server.http.header_checks import UNKNOWN_PARAMS
 from typedmcp.server.http.legacy_sse import LegacySse
 from typedmcp.server.http.messages import (
     JSON_HEADER,
@@ -57,8 +57,10 @@ from typedmcp.server.http.messages import (
     respond,
     respond_unavailable,
 )  # fmt: skip
+from typedmcp.server.http.post import Post
 from typedmcp.server.http.sessions import Sessions
 from typedmcp.server.http.state import AppState, check_shared_state
+from typedmcp.server.http.stateless import StatelessSession, legacy_target
 from typedmcp.server.http.tool_headers import ToolHeaders
 from typedmcp.server.principal import Principal
 from typedmcp.server.store import Store
@@ -202,7 +204,7 @@ class AsgiApp:
 
     def limits_in_use(self) -> dict[str, int]:
         """Return how much of the application's limits is in use, by their names: for metrics."""
-        calls = sum(len(dispatcher.in_flight) for dispatcher in self.sessions.dispatchers.values())
+        calls = sum(len(stored.session.in_flight) for stored in self.sessions.loaded.values())
         return {
             **self.config.budgets.in_use(),
             "http_streams": len(self.state.streams),
@@ -224,8 +226,8 @@ class AsgiApp:
                 return
             await self.state.open()
             self._tools.listen()
-            self.stateless: StatelessDispatcher = StatelessDispatcher(self.state)
-            self._stateless = {self.stateless.version_header: self.stateless}
+            self.stateless: StatelessSession = StatelessSession(self.state)
+            self._stateless = {self.stateless.codec.revision.encode(): self.stateless}
             self._is_open = True
 
     async def close(self) -> None:
@@ -238,15 +240,15 @@ class AsgiApp:
         self._close_stateless()
         self.end_streams()
         running = self._handler_tasks()
-        for dispatcher in [*self.sessions.dispatchers.values()]:
-            dispatcher.close()
+        for stored in [*self.sessions.loaded.values()]:
+            stored.close()
         await self._wait_for_cancelled(running)
         await self.state.close()
 
     def _handler_tasks(self) -> set[asyncio.Task[Any]]:
         """Return the tasks of the handlers that wait."""
-        dispatchers: list[HttpDispatcher] = [self.stateless, *self.sessions.dispatchers.values()]
-        found = (ctx.task for dispatcher in dispatchers for ctx in dispatcher.in_flight.values())
+        sessions = [self.stateless, *(stored.session for stored in self.sessions.loaded.values())]
+        found = (ctx.task for session in sessions for ctx in session.in_flight.values())
         return {task for task in found if task is not None}
 
     async def _wait_for_cancelled(self, tasks: Iterable[asyncio.Task[Any]]) -> None:
@@ -257,16 +259,15 @@ class AsgiApp:
             self.config.report_unended(unended, seconds)
 
     def _close_stateless(self) -> None:
-        for dispatcher in self._stateless.values():
-            dispatcher.closing.set()
+        for session in self._stateless.values():
+            session.closing.set()
 
     def end_streams(self) -> None:
         """End the streams that only wait for changes. A server that waits for its connections has to call it."""
         if self._is_open:
             self._close_stateless()
-        for dispatcher in self.sessions.dispatchers.values():
-            if dispatcher.standalone is not None:
-                dispatcher.standalone.end()
+        for stored in self.sessions.loaded.values():
+            stored.outlet.end()
         if self._legacy_sse is not None:
             self._legacy_sse.end()
 
@@ -424,30 +425,31 @@ class AsgiApp:
             body = rest
         elif is_too_deep(body, self._limits.message_depth):
             raise body_too_deep(body, self._limits)
-        exchange: Exchange
+        stored = None
         if template.session_at >= 0 and self._has_sessions:
-            session = await self.sessions.load(headers[template.session_at][1], principal)
-            exchange = SessionExchange(session, headers, principal, send, scope=scope)
-            line = exchange.handle(body)
-            if session.unsaved:
-                line = None
+            stored = await self.sessions.load(headers[template.session_at][1], principal)
+            channel = HttpChannel(stored.target, headers, principal, send, UNKNOWN_PARAMS, scope)
         elif template.method_at >= 0 and (
             not self._tools.has_params
             or (headers[template.name_at][1] if template.name_at >= 0 else None) in self._tools.plain_names(principal)
             or headers[template.method_at][1].find(b"tools/call") < 0  # `in` would cost 2,000 instructions more
         ):
-            stateless = self._stateless.get(template.version) or self._dispatcher_for(template.version)
-            exchange = StatelessExchange(stateless, headers, principal, send, (), scope=scope)
-            exchange.mcp_method = headers[template.method_at][1]
-            exchange.mcp_name = headers[template.name_at][1] if template.name_at >= 0 else None
-            line = exchange.handle(body)
+            stateless = self._stateless.get(template.version) or self._session_for(template.version)
+            method = headers[template.method_at][1]
+            name = headers[template.name_at][1] if template.name_at >= 0 else None
+            channel = HttpChannel(stateless.target, headers, principal, send, (), scope, method, name)
         else:
             REQUEST_SCOPE.set(scope)
             await self._post_body(template, dict(headers), principal, body, receive, send)
             return
+        suspended = channel.target.calls.begin(body, channel)
         del body, message  # a handler that waits, such as a listener, may not need them
-        if line is None or len(line) > LARGE_BODY_BYTES:
-            await exchange.finish(receive)
+        line = channel.line
+        if (
+            line is None or channel.code is not None or channel.stream is not None or len(line) > LARGE_BODY_BYTES
+            or (stored is not None and stored.unsaved)
+        ):  # fmt: skip
+            await Post(channel, receive, stored).finish(suspended)
             return
         try:
             head = [JSON_HEADER, (b"content-length", b"%d" % len(line))]
@@ -504,7 +506,7 @@ class AsgiApp:
                 raise
 
     def _report_rejected(self, body: bytes, error: HTTPException) -> None:
-        """Report a message that reached no dispatcher to the sink for frames, as a connection of its own."""
+        """Report a message that reached no session to the sink for frames, as a connection of its own."""
         error.on_frame = self.stateless.open_frames()
         if error.on_frame is not None:
             error.on_frame("client", body)
@@ -534,16 +536,17 @@ class AsgiApp:
     async def _post_modern(
         self, headers: Headers, principal: Principal | None, body: bytes, receive: Receive, send: Send
     ) -> None:
-        dispatcher = self._dispatcher_for(headers[b"mcp-protocol-version"])
-        exchange = StatelessExchange(dispatcher, headers, principal, send)
-        await self._tools.prepare(exchange, body)
-        await exchange.run(body, receive)
+        channel = HttpChannel(self._session_for(headers[b"mcp-protocol-version"]).target, headers, principal, send)
+        await self._tools.prepare(channel, body)
+        await Post(channel, receive).run(body)
 
-    def _dispatcher_for(self, version: bytes) -> StatelessDispatcher:
-        """Return the dispatcher of a modern revision, or of the newest one, which rejects revisions not served."""
+    def _session_for(self, version: bytes) -> StatelessSession:
+        """Return the session of a modern revision, or of the newest one, which rejects revisions not served."""
         found = self._stateless.get(version)
         if found is None and (revision := version.decode("latin-1")) in self.config.modern_revisions:
-            found = self._stateless[version] = StatelessDispatcher(self.state, revision, self.stateless.in_flight)
+            found = self._stateless[version] = StatelessSession(
+                self.state, revision, in_flight=self.stateless.in_flight
+            )
         return found or self.stateless
 
     async def _post_legacy(
@@ -551,7 +554,7 @@ class AsgiApp:
     ) -> None:
         is_mismatch = VERSION.encode() in body and has_version(body)  # the body names a revision, the headers do not
         if is_mismatch or not self.config.legacy_revisions:
-            await StatelessExchange(self.stateless, headers, principal, send).run(body, receive)
+            await Post(HttpChannel(self.stateless.target, headers, principal, send), receive).run(body)
         elif not self._has_sessions:
             await self._post_without_session(headers, principal, body, receive, send)
         else:
@@ -565,5 +568,5 @@ class AsgiApp:
         revision = headers.get(b"mcp-protocol-version", DEFAULT_HTTP_REVISION.encode()).decode("latin-1")
         if not is_handshake and revision not in self.config.legacy_revisions:
             raise HTTPException(400, f"MCP-Protocol-Version: {revision[:50]!a} is not served")
-        dispatcher = LegacyStatelessDispatcher(self.state, None if is_handshake else revision)
-        await LegacyStatelessExchange(dispatcher, headers, principal, send).run(body, receive)
+        target = legacy_target(self.state, None if is_handshake else revision)
+        await Post(HttpChannel(target, headers, principal, send), receive).run(body)

@@ -220,18 +220,16 @@ class LegacySse:
             transport,
             principal=principal,
             client=client,
-            threads=self._state.threads,
+            engine=self._state.engine,
             request_headers=headers_as_text(headers),
-            use_once=self._state.store.use_once,
         )
-        connection.is_local = False
         transport.expiry = _ConnectionExpiry(self._state.loop, connection.stop)
         transport.expiry.extend(None if principal is None else principal.expires)
         self._open[id] = transport, connection
-        first = f"event: endpoint\ndata: {root}{self._messages_path}?session_id={id}\n\n".encode()
+        stream.first = f"event: endpoint\ndata: {root}{self._messages_path}?session_id={id}\n\n".encode()
         serving = self._state.spawn(connection.run())
         try:
-            await self._state.pump(stream, first, receive)
+            await self._state.pump(stream, receive)
         finally:
             del self._open[id]
             transport.expiry.cancel()

@@ -7,16 +7,15 @@ import re
 import secrets
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import Frame, RequestId, classify
 from typedmcp.protocol.headers import to_text
+from typedmcp.server.http.channel import HttpChannel
 from typedmcp.server.http.clients import client_of
-from typedmcp.server.http.dispatchers import STANDALONE, SessionDispatcher
-from typedmcp.server.http.exchange import SessionExchange
 from typedmcp.server.http.messages import (
     NOT_A_SESSION,
     TOO_MANY_STREAMS,
@@ -28,7 +27,9 @@ from typedmcp.server.http.messages import (
     respond,
     respond_unavailable,
 )  # fmt: skip
+from typedmcp.server.http.post import Post
 from typedmcp.server.http.state import AppState, WorkerMessage
+from typedmcp.server.http.stored_session import StoredSession
 from typedmcp.server.http.streams import EventStream
 from typedmcp.server.principal import Principal
 from typedmcp.server.store import StoredEvent, StreamNotFoundError, TooManySessionsError
@@ -36,15 +37,19 @@ from typedmcp.server.store import StoredEvent, StreamNotFoundError, TooManySessi
 __all__ = ["Sessions"]
 
 _CACHED_SESSIONS = 1024
-"""Idle sessions whose dispatchers are kept. The store has all sessions."""
+"""Idle sessions that are kept. The store has all of them."""
 _CACHED_CLIENT_BYTES = 4 << 20
-"""Bytes of the clients' descriptions of themselves in these dispatchers, as text. Decoded they are several times as
+"""Bytes of the clients' descriptions of themselves in these sessions, as text. Decoded they are several times as
 long."""
 _IDLE_SECONDS = 300.0
-"""A dispatcher that has been idle for longer is dropped: perhaps its session has expired."""
+"""A session that has been idle for longer is forgotten here: perhaps it has expired."""
 _EXAMINED = 64
-"""Dispatchers that are examined when one more comes: enough to find the idle ones among many busy ones."""
+"""Sessions that are examined when one more comes: enough to find the idle ones among many busy ones."""
 _EVENT_ID = re.compile(r"([0-9a-zA-Z-]{1,64})\.([0-9]{1,18})")
+
+
+STANDALONE: Final = "all-"
+"""The beginning of the names of standalone streams in the ids of their events."""
 
 
 class Sessions:
@@ -52,8 +57,8 @@ class Sessions:
 
     def __init__(self, state: AppState) -> None:
         self._state = state
-        self.dispatchers: OrderedDict[str, SessionDispatcher] = OrderedDict()
-        """The dispatchers of the most recently used sessions on this worker, by session."""
+        self.loaded: OrderedDict[str, StoredSession] = OrderedDict()
+        """The most recently used sessions on this worker, by id."""
         self._client_sizes: dict[str, int] = {}
         self._client_bytes = 0
         """The sum of these sizes."""
@@ -65,8 +70,8 @@ class Sessions:
         if b"mcp-session-id" not in headers:
             await self._begin(headers, principal, body, receive, send)
             return
-        dispatcher = await self.find(headers, principal)
-        await SessionExchange(dispatcher, headers, principal, send).run(body, receive)
+        session = await self.find(headers, principal)
+        await Post(HttpChannel(session.target, headers, principal, send), receive, session).run(body)
 
     async def _begin(
         self, headers: Headers, principal: Principal | None, body: bytes, receive: Receive, send: Send
@@ -76,30 +81,28 @@ class Sessions:
             raise HTTPException(
                 400, "Mcp-Session-Id: required, but missing; the response to initialize has it as a header"
             )
-        dispatcher = SessionDispatcher(self._state, secrets.token_urlsafe(24))
-        exchange = SessionExchange(dispatcher, headers, principal, send)
-        exchange.create_session = self._create
-        await exchange.run(body, receive)
+        session = StoredSession(self._state, secrets.token_urlsafe(24))
+        channel = HttpChannel(session.target, headers, principal, send)
+        await Post(channel, receive, _NewSession(self, session)).run(body)
 
-    async def _create(self, exchange: SessionExchange) -> None:
+    async def create(self, session: StoredSession, channel: HttpChannel) -> None:
         """Store the session that a handshake begins. Raises `HTTPException` if a limit is reached."""
-        dispatcher = exchange.session
-        fields = dispatcher.initial_fields()
+        fields = session.initial_fields()
         limit = self._state.config.limits.session_client_bytes
         if len(fields["client"]) > limit:
             raise HTTPException(413, f"the client's description of itself is too long: at most {limit} bytes")
-        if exchange.principal is not None:
-            fields["principal"] = exchange.principal.key
+        if channel.principal is not None:
+            fields["principal"] = channel.principal.key
         try:
-            await self._state.store.create_session(dispatcher.id, fields, exchange.client)
+            await self._state.store.create_session(session.id, fields, channel.client)
         except TooManySessionsError as error:
             self._state.report_full_store(f"sessions: {error}")
             raise HTTPException(503, f"{error}", [(b"retry-after", b"60")]) from error
-        self.dispatchers[dispatcher.id] = dispatcher
-        self._count_client(dispatcher)
+        self.loaded[session.id] = session
+        self._count_client(session)
         self._forget_idle()
 
-    async def find(self, headers: Headers, principal: Principal | None) -> SessionDispatcher:
+    async def find(self, headers: Headers, principal: Principal | None) -> StoredSession:
         """Return the session of a request. Raises `HTTPException`."""
         id = headers.get(b"mcp-session-id")
         if id is None:
@@ -109,7 +112,7 @@ class Sessions:
             raise HTTPException(400, f"MCP-Protocol-Version: {version.decode('latin-1')[:50]!a} has no sessions here")
         return await self.load(id, principal)
 
-    async def load(self, header: bytes, principal: Principal | None) -> SessionDispatcher:
+    async def load(self, header: bytes, principal: Principal | None) -> StoredSession:
         """Return the session with an id. Raises `HTTPException` if it does not exist or is another principal's."""
         id, now = to_text(header), self._state.loop.time()
         fields = await self._state.store.load_session(id)
@@ -117,67 +120,67 @@ class Sessions:
             self.drop(id)
         if fields is None or fields.get("principal") != (None if principal is None else principal.key):
             raise HTTPException(404, NOT_A_SESSION)
-        dispatcher = self.dispatchers.get(id)
-        if dispatcher is None:
-            dispatcher = self.dispatchers[id] = SessionDispatcher(self._state, id)
+        session = self.loaded.get(id)
+        if session is None:
+            session = self.loaded[id] = StoredSession(self._state, id)
             self._forget_idle()
         else:
-            self.dispatchers.move_to_end(id)
-        dispatcher.used_at = now
-        if fields != dispatcher.fields and not self._refresh_fields(dispatcher, fields, now):
+            self.loaded.move_to_end(id)
+        session.used_at = now
+        if fields != session.fields and not self._refresh_fields(session, fields, now):
             raise HTTPException(404, NOT_A_SESSION)
-        return dispatcher
+        return session
 
-    def _refresh_fields(self, dispatcher: SessionDispatcher, fields: dict[str, str], read_at: float) -> bool:
+    def _refresh_fields(self, session: StoredSession, fields: dict[str, str], read_at: float) -> bool:
         """Apply fields from the store. If they are not valid, report it, drop the session, and return False."""
         try:
-            dispatcher.refresh(fields, read_at)
-            self._count_client(dispatcher)
+            session.refresh(fields, read_at)
+            self._count_client(session)
         except ValueError as error:
             text = f"a stored session is damaged, or of another version: {error}"
             self._state.report(Diagnostic(DiagnosticKind.INVALID_DATA, text, error=error))
-            self.drop(dispatcher.id)
+            self.drop(session.id)
             return False
         return True
 
     def drop(self, id: str) -> None:
-        """Close the dispatcher of a session that has ended."""
-        dispatcher = self._forget(id)
-        if dispatcher is not None:
-            dispatcher.close()
+        """Close the session of a session that has ended."""
+        session = self._forget(id)
+        if session is not None:
+            session.close()
 
     def forget_all(self) -> None:
-        """Forget the dispatchers of all sessions, which the store still has."""
-        for id in list(self.dispatchers):
+        """Forget the sessions of all sessions, which the store still has."""
+        for id in list(self.loaded):
             self._forget(id)
 
-    def _forget(self, id: str) -> SessionDispatcher | None:
+    def _forget(self, id: str) -> StoredSession | None:
         self._client_bytes -= self._client_sizes.pop(id, 0)
-        return self.dispatchers.pop(id, None)
+        return self.loaded.pop(id, None)
 
-    def _count_client(self, dispatcher: SessionDispatcher) -> None:
-        if dispatcher.id in self.dispatchers:
-            size = dispatcher.client_size
-            self._client_bytes += size - self._client_sizes.get(dispatcher.id, 0)
-            self._client_sizes[dispatcher.id] = size
+    def _count_client(self, session: StoredSession) -> None:
+        if session.id in self.loaded:
+            size = session.client_size
+            self._client_bytes += size - self._client_sizes.get(session.id, 0)
+            self._client_sizes[session.id] = size
 
     def _forget_idle(self) -> None:
-        """Forget dispatchers that have been idle for long, and more of them if there are too many.
+        """Forget sessions that have been idle for long, and more of them if there are too many.
 
         The newest is kept, since its request has not begun.
         """
         long_ago = self._state.loop.time() - _IDLE_SECONDS
-        others = min(_EXAMINED, len(self.dispatchers) - 1)
-        for id, dispatcher in list(itertools.islice(self.dispatchers.items(), others)):
-            has_room = len(self.dispatchers) <= _CACHED_SESSIONS and self._client_bytes <= _CACHED_CLIENT_BYTES
-            if has_room and dispatcher.used_at > long_ago:
+        others = min(_EXAMINED, len(self.loaded) - 1)
+        for id, session in list(itertools.islice(self.loaded.items(), others)):
+            has_room = len(self.loaded) <= _CACHED_SESSIONS and self._client_bytes <= _CACHED_CLIENT_BYTES
+            if has_room and session.used_at > long_ago:
                 return
-            if dispatcher.is_idle:
+            if session.is_idle:
                 self._forget(id)
-                dispatcher.end_callbacks.call()
+                session.session.end_callbacks.call()
             else:
-                self.dispatchers.move_to_end(id)  # it is in use: the idle ones come after it
-                dispatcher.used_at = self._state.loop.time()
+                self.loaded.move_to_end(id)  # it is in use: the idle ones come after it
+                session.used_at = self._state.loop.time()
 
     async def delete(self, headers: Headers, principal: Principal | None, _receive: Receive, send: Send) -> None:
         """End a session. Raises `HTTPException`."""
@@ -209,7 +212,7 @@ class Sessions:
 
     async def _open_standalone(
         self,
-        session: SessionDispatcher,
+        session: StoredSession,
         name: str,
         after: int | None,
         expires: float | None,
@@ -224,25 +227,24 @@ class Sessions:
         if stream is None:
             await respond_unavailable(send, TOO_MANY_STREAMS)
             return
-        stream.on_frame = session.open_frames()
+        stream.on_frame = session.on_frame
         previous_worker = session.fields.get("stream")
         session.attach_standalone(stream, name)
-        session.last_change = self._state.last_number if after is None else after
-        first = b""  # a stream that is resumed has its first event already
-        if after is None:
-            first = self._state.first_event(session.revision, f"{name}.{session.last_change}")
-        else:
+        session.outlet.last_change = self._state.last_number if after is None else after
+        if after is not None:  # a stream that is resumed has its first event already
             self._replay(session, missed)
+        elif session.client is not None:
+            stream.first = self._state.first_event(session.client.revision, f"{name}.{session.outlet.last_change}")
         try:
             await self._claim_standalone(session, previous_worker)
             if self._state.store.is_shared:
                 await session.load_subscriptions()  # another worker may have changed them before the claim
-            await self._state.pump(stream, first, receive, expires)
+            await self._state.pump(stream, receive, expires)
         finally:
             session.detach_standalone(stream)
             self._state.forget_stream(stream)
 
-    async def _claim_standalone(self, session: SessionDispatcher, previous_worker: str | None) -> None:
+    async def _claim_standalone(self, session: StoredSession, previous_worker: str | None) -> None:
         """Notify all workers that this one now has the session's standalone stream."""
         worker = self._state.store.worker
         if previous_worker != worker:
@@ -251,11 +253,11 @@ class Sessions:
         if previous_worker not in (None, worker):
             await self._state.send_to(str(previous_worker), "stream replaced", session.id)
 
-    def _replay(self, session: SessionDispatcher, missed: Sequence[tuple[int, bytes]] | None) -> None:
+    def _replay(self, session: StoredSession, missed: Sequence[tuple[int, bytes]] | None) -> None:
         """Deliver the missed changes, or every possible change if the missed ones are unknown."""
         if missed is None:
-            session.last_change = self._state.last_number
-            session.subscriptions.publish_all()
+            session.outlet.last_change = self._state.last_number
+            session.session.subscriptions.publish_all()
             return
         for number, data in missed:
             message = msgspec.json.decode(data, type=WorkerMessage)
@@ -264,7 +266,7 @@ class Sessions:
 
     async def _resume(
         self,
-        session: SessionDispatcher,
+        session: StoredSession,
         name: str,
         after: int,
         expires: float | None,
@@ -285,11 +287,11 @@ class Sessions:
         if stream is None:
             await respond_unavailable(send, TOO_MANY_STREAMS)
             return
-        stream.on_frame = session.open_frames()
+        stream.on_frame = session.on_frame
         await self._detach_original(name)
         feeding = self._state.spawn(_feed(stream, name, first, following))
         try:
-            await self._state.pump(stream, b"", receive, expires)
+            await self._state.pump(stream, receive, expires)
         finally:
             feeding.cancel()
 
@@ -314,39 +316,58 @@ class Sessions:
             "subscription changed": self._on_subscription_changed,
         }
 
-    def _on_request_cancelled(self, session: str, id: RequestId) -> None:
+    def _on_request_cancelled(self, id: str, request: RequestId) -> None:
         """Cancel a request, if it is handled on this worker."""
-        dispatcher = self.dispatchers.get(session)
-        if dispatcher is not None and id in dispatcher.in_flight:
-            dispatcher.cancel(id)
+        stored = self.loaded.get(id)
+        if stored is not None and (ctx := stored.session.in_flight.get(request)) is not None:
+            stored.session.calls.cancel(ctx)
 
-    def _on_response(self, session: str, id: str, value: dict[str, Any]) -> None:
+    def _on_response(self, id: str, request: str, value: dict[str, Any]) -> None:
         """Handle a client's response to a request of this worker."""
-        dispatcher = self.dispatchers.get(session)
-        if dispatcher is not None:
-            dispatcher.handle_response(Frame(None, id, value), None)
+        stored = self.loaded.get(id)
+        if stored is not None:
+            stored.handle_response(Frame(None, request, value))
 
-    def _on_subscription_changed(self, session: str, uri: str, is_subscribed: bool) -> None:
+    def _on_subscription_changed(self, id: str, uri: str, is_subscribed: bool) -> None:
         """Apply a subscription that the client has changed on another worker."""
-        dispatcher = self.dispatchers.get(session)
-        if dispatcher is not None and dispatcher.standalone is not None:
-            dispatcher.change_subscription(uri, is_subscribed=is_subscribed)
+        stored = self.loaded.get(id)
+        if stored is not None and stored.outlet.stream is not None:
+            stored.change_subscription(uri, is_subscribed=is_subscribed)
 
-    def _on_stream_replaced(self, session: str) -> None:
+    def _on_stream_replaced(self, id: str) -> None:
         """End a standalone stream, since the client has opened another one on another worker."""
-        dispatcher = self.dispatchers.get(session)
-        if dispatcher is not None and dispatcher.standalone is not None:
-            dispatcher.standalone.end()
+        stored = self.loaded.get(id)
+        if stored is not None:
+            stored.outlet.end()
 
-    def _on_session_changed(self, session: str) -> None:
+    def _on_session_changed(self, id: str) -> None:
         """Read the fields of a session that another worker has changed."""
-        self._state.spawn(self._refresh(session))
+        self._state.spawn(self._refresh(id))
 
-    async def _refresh(self, session: str) -> None:
-        now, fields = self._state.loop.time(), await self._state.store.load_session(session)
-        dispatcher = self.dispatchers.get(session)
-        if dispatcher is not None and fields is not None:
-            self._refresh_fields(dispatcher, fields, now)
+    async def _refresh(self, id: str) -> None:
+        now, fields = self._state.loop.time(), await self._state.store.load_session(id)
+        stored = self.loaded.get(id)
+        if stored is not None and fields is not None:
+            self._refresh_fields(stored, fields, now)
+
+
+class _NewSession:
+    """The changes of a session that its first POST may begin."""
+
+    is_unsaved = True
+
+    def __init__(self, sessions: Sessions, session: StoredSession) -> None:
+        self._sessions = sessions
+        self._session = session
+
+    async def save(self, channel: HttpChannel) -> list[tuple[bytes, bytes]] | None:
+        """Store the session if the handshake has succeeded, and return the header with its id."""
+        headers = None
+        if self._session.client is not None and channel.code is None:
+            await self._sessions.create(self._session, channel)
+            headers = [(b"mcp-session-id", self._session.id.encode())]
+        await self._session.save()
+        return headers
 
 
 async def _feed(

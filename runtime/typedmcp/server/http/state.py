@@ -15,12 +15,14 @@ from typing import Any, Protocol
 import msgspec
 
 from typedmcp.errors import UsageError
+from typedmcp.observers import Network
 from typedmcp.protocol.budgets import STREAM_BYTES, ClientKey, Hold
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.notifications import Change
 from typedmcp.protocol.sse import encode_event
 from typedmcp.revisions.features import FEATURES
 from typedmcp.server.config import ServerConfig
+from typedmcp.server.engine import Engine
 from typedmcp.server.http.auth import Auth
 from typedmcp.server.http.messages import Receive, Send
 from typedmcp.server.http.streams import EventStream, ResumableStream, StreamLog
@@ -44,7 +46,7 @@ class WorkerMessage(msgspec.Struct, array_like=True):
 
 
 class ChangeListener(Protocol):
-    """A dispatcher that delivers changes to clients."""
+    """A session that delivers changes to clients."""
 
     def on_change(self, number: int, change: Change, uri: str | None) -> None:
         """Deliver a change, which was published with this number."""
@@ -52,16 +54,21 @@ class ChangeListener(Protocol):
 
 
 class AppState:
-    """The state of one HTTP application on one worker, as its dispatchers, sessions and endpoints see it.
+    """The state of one HTTP application on one worker, as its sessions and endpoints see it.
 
-    `retry` is in milliseconds, `keep_alive` in seconds.
+    It is the place of requests without a session. `retry` is in milliseconds, `keep_alive` in seconds.
     """
+
+    is_local: bool = False
+    network: Network | None = "http"
+    stored_session_id: str | None = None
 
     loop: asyncio.AbstractEventLoop
     """The event loop in which the application is open."""
     waiting: WaitingRequests
     """The requests whose handlers have waited for less than a moment."""
-    threads: ThreadLimiter
+    engine: Engine
+    """Serves the functions of the server to all sessions."""
     large_bodies: FairSlots
     """The slot in which large bodies are decoded, one at a time."""
 
@@ -98,7 +105,8 @@ class AppState:
     async def open(self) -> None:
         """Enter the lifespan, open the store, and begin to deliver changes."""
         threads = self.config.limits.threads
-        self.threads = ThreadLimiter(threads, threads - threads // 4)
+        limiter = ThreadLimiter(threads, threads - threads // 4)
+        self.engine = Engine(self.config, threads=limiter, use_once=self.store.use_once)
         self.large_bodies = FairSlots(1)
         self.waiting = WaitingRequests(self.loop)
         self._no_streams = asyncio.Event()
@@ -173,7 +181,7 @@ class AppState:
         if stream is not None:
             stream.detach()
 
-    async def pump(self, stream: EventStream, first: bytes, receive: Receive, expires: float | None = None) -> None:
+    async def pump(self, stream: EventStream, receive: Receive, expires: float | None = None) -> None:
         """Send a stream until it ends, the client disconnects, or its credentials expire, in seconds since 1970."""
 
         async def watch() -> None:
@@ -184,7 +192,7 @@ class AppState:
         watching = self.spawn(watch())
         expiry = None if expires is None else self.loop.call_later(max(0.0, expires - time.time()), stream.end)
         try:
-            await stream.pump(first)
+            await stream.pump()
         finally:
             watching.cancel()
             if expiry is not None:

@@ -46,7 +46,7 @@ class EventStream:
 
     __slots__ = (
         "_counted", "_data", "_drained", "_ended", "_has_started", "_ids", "_is_complete", "_is_detached", "_last",
-        "_send", "_waiter", "buffer", "hold", "on_drained", "on_ended", "on_frame", "size",
+        "_send", "_waiter", "buffer", "first", "hold", "on_drained", "on_ended", "on_frame", "size",
     )  # fmt: skip
 
     def __init__(self, send: Send, buffer: int, hold: Hold) -> None:
@@ -54,6 +54,8 @@ class EventStream:
         """Bytes of the queued messages."""
         self.buffer: int = buffer
         self.hold: Hold = hold
+        self.first: bytes = b""
+        """The bytes that it begins with."""
         self._counted = _UNCOUNTED_BYTES
         """Bytes of the queue that are counted, and those that an open stream counts anyway."""
         self.on_drained: Callable[[], None] | None = None
@@ -144,8 +146,9 @@ class EventStream:
 
     # The sender
 
-    async def pump(self, first: bytes = b"") -> None:
+    async def pump(self) -> None:
         """Send `first` and then the messages, until the stream ends or the client disconnects."""
+        first = self.first
         try:
             if not self._data:
                 await self._send_chunk(first or _COMMENT)
@@ -350,20 +353,20 @@ class ResumableStream(EventStream):
         """True while more than twice `buffer` waits to be stored."""
         return self._exceeds(self._new_size, 2 * self.buffer)
 
-    async def pump(self, first: bytes = b"") -> None:
+    async def pump(self) -> None:
         """Store and send messages until the stream ends, with or without a client."""
         try:
             await self._create_log()
             if self._is_over:
-                await self._pump_all(first)
+                await self._pump_all()
             else:
-                await self._pump_in_turn(first)
+                await self._pump_in_turn()
         finally:
             self._is_over = True
             self._new, self._new_size = [], 0  # nobody waits for messages to be stored
             self._finish()
 
-    async def _pump_all(self, first: bytes) -> None:
+    async def _pump_all(self) -> None:
         """Store and then send the messages of a stream that nothing more is added to.
 
         The client gets nothing before all of them are stored.
@@ -372,11 +375,11 @@ class ResumableStream(EventStream):
             await self._store_new()
         await self._close_log()
         super().end()
-        await super().pump(first)
+        await super().pump()
 
-    async def _pump_in_turn(self, first: bytes) -> None:
+    async def _pump_in_turn(self) -> None:
         """Store messages, while another task sends those that are stored."""
-        sending = asyncio.get_running_loop().create_task(super().pump(first))
+        sending = asyncio.get_running_loop().create_task(super().pump())
         try:
             while self._new or not self._is_over:
                 if self._new:

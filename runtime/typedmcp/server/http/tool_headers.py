@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable, Mapping
 from math import inf
 from time import monotonic
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 import msgspec
 
@@ -32,8 +32,7 @@ from typedmcp.protocol.notifications import Change
 from typedmcp.revisions.features import DIALECT
 from typedmcp.server.config import ServerConfig
 from typedmcp.server.context import Context
-from typedmcp.server.dispatcher import Dispatcher
-from typedmcp.server.http.exchange import StatelessExchange
+from typedmcp.server.http.channel import HttpChannel
 from typedmcp.server.http.header_checks import HeaderParams, copy_error
 from typedmcp.server.metadata import RequestMetadata
 from typedmcp.server.principal import Principal
@@ -66,16 +65,16 @@ class _ToolList(NamedTuple):
     """The parameters of the other tools that headers repeat."""
 
 
-class _ListSink:
-    """The sink of a list that the server itself reads for a call. Discards messages."""
+class _ListChannel:
+    """The channel of a list that the server itself reads for a call. Discards messages."""
 
-    stream = None
+    is_congested = False
 
-    def __init__(self, exchange: StatelessExchange) -> None:
-        self.principal = exchange.principal
-        self.expires = exchange.expires
-        self.client = exchange.client
-        self.request_headers = exchange.request_headers
+    def __init__(self, channel: HttpChannel) -> None:
+        self.principal = channel.principal
+        self.expires = channel.expires
+        self.client = channel.client
+        self.request_headers = channel.request_headers
 
     def send_message(self, ctx: Context, line: bytes) -> bool:  # noqa: ARG002
         """Discard a message."""
@@ -136,48 +135,48 @@ class ToolHeaders:
         found = self._cached(principal)
         return _NO_NAME if found is None else found.plain
 
-    async def prepare(self, exchange: StatelessExchange, body: bytes) -> None:
-        """Give an exchange the parameters of the called tool that its headers have to repeat.
+    async def prepare(self, channel: HttpChannel, body: bytes) -> None:
+        """Give a channel the parameters of the called tool that its headers have to repeat.
 
-        If they cannot be found, the exchange gets the error that rejects the call.
+        If they cannot be found, the channel gets the error that rejects the call.
         """
-        headers = exchange.headers
+        headers = channel.headers
         if b"tools/call" not in headers.get(b"mcp-method", b""):
-            exchange.header_params = ()
+            channel.header_params = ()
             return
         try:
             name = mcp_headers.decode_header(mcp_headers.to_text(headers[b"mcp-name"]))
         except (KeyError, ValueError):  # which is an error of its own
             return
         try:
-            exchange.header_params = await self._params_of(name, exchange, body)  # `check_arguments` copies errors
+            channel.header_params = await self._params_of(name, channel, body)  # `check_arguments` copies errors
         except RemoteError as error:
-            exchange.header_params = copy_error(error)
+            channel.header_params = copy_error(error)
 
-    async def _params_of(self, name: str, exchange: StatelessExchange, body: bytes) -> HeaderParams:
+    async def _params_of(self, name: str, channel: HttpChannel, body: bytes) -> HeaderParams:
         """Return the parameters of a tool that headers repeat. Raises `RemoteError` if they cannot be found."""
         schema = None if self._input_schema_of is None else self._input_schema_of(name)
         if schema is not None:
-            return self._own_params_of(name, schema, exchange.dispatcher)
+            return self._own_params_of(name, schema)
         if not self._has_list:
             return ()
-        found = self._cached(exchange.principal) or await self._read(exchange, body)
+        found = self._cached(channel.principal) or await self._read(channel, body)
         return found.params.get(name, ())
 
     # The tools of a `Server`
 
-    def _own_params_of(self, name: str, schema: Mapping[str, Any], dispatcher: Dispatcher) -> HeaderParams:
+    def _own_params_of(self, name: str, schema: Mapping[str, Any]) -> HeaderParams:
         params = self._own_params.get(name)
         if params is None and schema:  # without a schema there is no such tool
             generation = self._generation
-            params = self._own_params[name] = self._annotated(name, schema, dispatcher)
+            params = self._own_params[name] = self._annotated(name, schema)
             if not params:
                 self._own_plain.update(_plain_headers([name]))
             if generation != self._generation:  # another thread has changed the tools in the meantime
                 self.forget()
         return params or ()
 
-    def _annotated(self, name: str, schema: Mapping[str, Any], dispatcher: Dispatcher) -> HeaderParams:
+    def _annotated(self, name: str, schema: Mapping[str, Any]) -> HeaderParams:
         """Return the parameters that a schema annotates.
 
         A schema whose annotations break the rules is reported once. Calls of its tool get the returned error: nobody
@@ -189,7 +188,7 @@ class ToolHeaders:
             if name not in self._wrong:
                 self._wrong.add(name)
                 text = f"clients will reject the tool {name}, and calls of it are rejected: {error}"
-                dispatcher.report(Diagnostic(DiagnosticKind.INVALID_DATA, text, "tools/list"))
+                self._config.report(Diagnostic(DiagnosticKind.INVALID_DATA, text, "tools/list"))
             return RemoteError(INTERNAL_ERROR, f"the headers cannot be checked: the tool's schema is wrong: {error}")
 
     # Lists
@@ -198,11 +197,11 @@ class ToolHeaders:
         found = self._lists.get(_list_key(principal))
         return found if found is not None and found.expires > monotonic() else None
 
-    async def _read(self, exchange: StatelessExchange, body: bytes) -> _ToolList:
+    async def _read(self, channel: HttpChannel, body: bytes) -> _ToolList:
         """Read the list for a call, and cache it if it may be. Raises `RemoteError` if it cannot be read."""
         generation = self._generation
         try:
-            found = await self._read_pages(exchange, _metadata_of(exchange.dispatcher, body))
+            found = await self._read_pages(channel, _metadata_of(channel, body))
         except (RemoteError, KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:  # an exception of the handler must not end the server
@@ -210,22 +209,22 @@ class ToolHeaders:
             if task is not None and task.cancelling():
                 raise
             text = f"a call was rejected, since its headers cannot be checked: the list of tools failed: {error!r}"
-            exchange.dispatcher.report(Diagnostic(DiagnosticKind.INTERNAL_ERROR, text, "tools/list", error=error))
+            self._config.report(Diagnostic(DiagnosticKind.INTERNAL_ERROR, text, "tools/list", error=error))
             raise RemoteError(INTERNAL_ERROR, "the headers cannot be checked: the list of tools failed") from error
         if generation == self._generation and found.expires > monotonic():  # otherwise it is outdated already
-            self._lists[_list_key(exchange.principal)] = found
+            self._lists[_list_key(channel.principal)] = found
             if len(self._lists) > _CACHED_LISTS:
                 self._lists.popitem(last=False)
         return found
 
-    async def _read_pages(self, exchange: StatelessExchange, metadata: RequestMetadata) -> _ToolList:
+    async def _read_pages(self, channel: HttpChannel, metadata: RequestMetadata) -> _ToolList:
         params: dict[str, HeaderParams] = {}
         expires, cursor = inf, None
         for _ in range(_MAX_PAGES):
-            result = to_struct(await self._read_page(exchange, metadata, cursor))
+            result = to_struct(await self._read_page(channel, metadata, cursor))
             for tool in result.tools:
-                params[tool.name] = self._annotated(tool.name, to_builtins(tool.input_schema), exchange.dispatcher)
-            is_shared = exchange.principal is not None or result.cache_scope == "public"
+                params[tool.name] = self._annotated(tool.name, to_builtins(tool.input_schema))
+            is_shared = channel.principal is not None or result.cache_scope == "public"
             expires = min(expires, monotonic() + result.ttl_ms / 1000) if is_shared else 0
             cursor = result.next_cursor
             if not isinstance(cursor, str):
@@ -235,7 +234,7 @@ class ToolHeaders:
         plain = _plain_headers(name for name, annotated in params.items() if not annotated)
         return _ToolList(expires, plain, {name: annotated for name, annotated in params.items() if annotated})
 
-    async def _read_page(self, exchange: StatelessExchange, metadata: RequestMetadata, cursor: str | None) -> Any:
+    async def _read_page(self, channel: HttpChannel, metadata: RequestMetadata, cursor: str | None) -> Any:
         """Call the handler's `list_tools`, as a request of the client that makes the call would."""
         plain: dict[str, Any] = {"_meta": metadata.members}
         if cursor is not None:
@@ -243,10 +242,10 @@ class ToolHeaders:
         types = D if self._config.codec == "msgspec" else models()
         params = types.from_builtins(plain, types.PaginatedRequestParams)
         method_codec = codec_for(DIALECT, self._config.codec).methods["tools/list"]
-        sink: Any = _ListSink(exchange)
         raw = msgspec.json.encode({"method": "tools/list", "params": plain})
-        ctx = Context(exchange.dispatcher, method_codec, None, metadata, metadata.members.copy(), raw, sink)
-        result = exchange.dispatcher.call_handler(ctx, params)
+        calls, silent = channel.target.calls, cast("Any", _ListChannel(channel))
+        ctx = Context(calls.session, method_codec, None, metadata, metadata.members.copy(), raw, silent)
+        result = calls.call_handler(ctx, params)
         result = await result if is_awaitable(result) else result
         if isinstance(result, JsonResult):
             data = ctx.method_codec.downgrade(result, [])
@@ -265,12 +264,12 @@ def _list_key(principal: Principal | None) -> _ListKey:
     return None if principal is None else (principal.key, principal.scopes)
 
 
-def _metadata_of(dispatcher: Dispatcher, body: bytes) -> RequestMetadata:
+def _metadata_of(channel: HttpChannel, body: bytes) -> RequestMetadata:
     """Return the description of the client in a request; an empty one for an invalid request, which is rejected."""
     frame = classify(body)
     params: Any = frame.value.get("params") if isinstance(frame, Frame) else None
     meta: Any = params.get("_meta") if is_object(params) else None
     try:
-        return dispatcher.metadata.get(msgspec.json.encode(meta))
+        return channel.target.calls.session.metadata.get(msgspec.json.encode(meta))
     except (DecodeError, RemoteError, ValueError):
         return RequestMetadata.anonymous(DIALECT)

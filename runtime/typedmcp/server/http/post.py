@@ -1,0 +1,246 @@
+"""Serving one POST until its response is sent: its handlers, its stream, and the disconnection of its client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from contextlib import suppress
+from typing import Any, Protocol
+
+import msgspec
+
+from mcpspec.support.objects import is_array, is_object
+from typedmcp.protocol.budgets import Hold
+from typedmcp.protocol.garbage import collector_paused
+from typedmcp.revisions.features import FEATURES
+from typedmcp.server.batches import BatchChannel, without_results
+from typedmcp.server.calls import LISTEN, SuspendedCall
+from typedmcp.server.context import Context
+from typedmcp.server.http.channel import HttpChannel
+from typedmcp.server.http.clients import REQUEST_SCOPE
+from typedmcp.server.http.messages import LARGE_BODY_BYTES, RETRY_LATER, HTTPException, Receive, respond
+from typedmcp.server.http.streams import EventStream
+
+__all__ = ["Post", "SessionChanges"]
+
+_STORED = frozenset(("subscribe", "unsubscribe"))
+"""The handlers that wait for the store alone."""
+
+
+class SessionChanges(Protocol):
+    """Changes of a session that have to be stored before a response is sent."""
+
+    @property
+    def is_unsaved(self) -> bool:
+        """True if there are changes."""
+        ...
+
+    async def save(self, channel: HttpChannel) -> list[tuple[bytes, bytes]] | None:
+        """Store the changes, and return further headers of the response. Raises `ConnectionError`."""
+        ...
+
+
+class Post:
+    """One POST that has no immediate response. `changes` are those of its session, if it has one."""
+
+    __slots__ = ("_changed", "_changes", "_channel", "_pumping", "_receive", "_state", "_watching")
+
+    def __init__(self, channel: HttpChannel, receive: Receive, changes: SessionChanges | None = None) -> None:
+        self._channel = channel
+        self._receive = receive
+        self._changes = changes
+        self._state = channel.target.state
+        self._pumping: asyncio.Task[None] | None = None
+        """Sends the stream while the handler waits or changes are stored; None if `finish` sends it itself."""
+        self._watching: asyncio.Task[None] | None = None
+        """Waits for the disconnection of the client, once the handler has waited for a moment."""
+        self._changed: asyncio.Future[None] | None = None
+        """Completes once a request has been answered or abandoned."""
+
+    async def run(self, body: bytes) -> None:
+        """Handle the message, and send the response."""
+        channel = self._channel
+        if self._state.config.record is not None:
+            channel.on_frame = channel.target.open_frames()
+            if channel.on_frame is not None:
+                channel.on_frame("client", body)
+        if len(body) > LARGE_BODY_BYTES:
+            suspended = await self._handle_in_turn(body)
+        else:
+            suspended = channel.target.calls.begin(body, channel)
+        del body
+        try:
+            await self.finish(suspended)
+        except HTTPException as error:
+            error.on_frame = channel.on_frame
+            raise
+
+    async def _handle_in_turn(self, body: bytes) -> SuspendedCall:
+        """Handle a large message, which takes long to decode: all of them get at most half of the loop's time."""
+        slots, client = self._state.large_bodies, self._channel.client
+        await slots.acquire(client)
+        loop = self._state.loop
+        began = loop.time()
+        try:
+            with collector_paused():  # looking for cycles in a decoded message would take two thirds of the time
+                return self._channel.target.calls.begin(body, self._channel)
+        finally:
+            loop.call_later(loop.time() - began, slots.release, client)
+
+    async def finish(self, suspended: SuspendedCall) -> None:
+        """Wait for the handlers of the message, and send the response."""
+        channel = self._channel
+        channel.on_stream = self._start_pumping
+        if channel.stream is not None and (channel.line is None or self._is_unsaved):
+            self._start_pumping(channel.stream)
+        if suspended is not None:
+            await self._await_handler(*suspended)
+            del suspended  # it would keep the result
+        while channel.line is None and channel.open_requests > 0:
+            await self._wait_for_change()
+        if channel.stream is not None and channel.line is None:
+            channel.stream.end()
+        headers = await self._save_changes()
+        if channel.stream is not None:
+            await (channel.stream.pump() if self._pumping is None else self._pumping)
+        else:
+            await self._respond(headers)
+        channel.on_stream = channel.on_change = None  # they refer to this object
+
+    # Handlers that wait
+
+    async def _await_handler(self, ctx: Context, rest: Awaitable[bool]) -> None:
+        """Run a handler to its end, in the same task as its first step."""
+        task = asyncio.current_task()
+        assert task is not None
+        outside = task.cancelling()
+        if ctx.method == LISTEN:  # which waits for as long as the client is there
+            self._start_watching(ctx, self._receive)
+        else:
+            self._state.waiting.add(ctx, self._start_watching, self._receive)
+        try:
+            has_ended = await self._channel.target.calls.wait(ctx, rest)
+        finally:
+            self._state.waiting.remove(ctx)
+            if self._watching is not None:
+                self._watching.cancel()
+        if task.cancelling() > outside:
+            if not has_ended and not ctx.cancelled:
+                await self._end_response()
+                raise asyncio.CancelledError
+            await _absorb_cancellation(task, outside)
+
+    def _start_watching(self, ctx: Context, receive: Receive) -> None:
+        """Notice from now on when the client disconnects, which can then resume the stream of a stored session."""
+
+        async def watch() -> None:
+            await _wait_for_disconnect(receive)
+            self._on_disconnect(ctx)
+
+        self._watching = self._state.loop.create_task(watch())
+        channel = self._channel
+        is_short = ctx.method_codec.handler_name in _STORED  # one answer of the store
+        if channel.target.stored_id is None or channel.stream is not None or ctx.id is None or is_short:
+            return
+        if FEATURES[ctx.revision].has_empty_events:  # the revision can begin a stream without a message
+            channel.open_stream(ctx)
+
+    def _on_disconnect(self, ctx: Context) -> None:
+        """Cancel the request of a client that has disconnected. In a session it goes on, and stores its events."""
+        if self._channel.target.stored_id is None:
+            self._channel.target.calls.cancel(ctx)
+        if self._channel.stream is not None:
+            self._channel.stream.detach()
+
+    async def _end_response(self) -> None:
+        """Send the available part of the response, since the server is closing."""
+        if self._channel.stream is not None and self._pumping is not None:
+            self._channel.stream.end()
+            await asyncio.wait([self._pumping], timeout=self._state.config.grace)
+        else:
+            await self._respond(None)
+
+    async def _wait_for_change(self) -> None:
+        """Wait until a handler that has a task of its own has responded."""
+        changed = self._state.loop.create_future()
+        self._channel.on_change = lambda: None if changed.done() else changed.set_result(None)
+        watching = self._state.loop.create_task(self._watch_all())
+        try:
+            await changed
+        finally:
+            watching.cancel()
+
+    async def _watch_all(self) -> None:
+        await _wait_for_disconnect(self._receive)
+        for ctx in list(self._channel.target.calls.session.in_flight.values()):
+            channel = ctx.channel
+            if (channel.parent if isinstance(channel, BatchChannel) else channel) is self._channel:
+                self._on_disconnect(ctx)
+
+    # The response
+
+    def _start_pumping(self, stream: EventStream) -> None:
+        """Send a stream in a task of its own. One that is complete before `finish` needs none."""
+        self._pumping = self._state.loop.create_task(stream.pump())
+        self._pumping.add_done_callback(lambda _: self._state.forget_stream(stream))  # it may end before it begins
+
+    @property
+    def _is_unsaved(self) -> bool:
+        return self._changes is not None and self._changes.is_unsaved
+
+    async def _save_changes(self) -> list[tuple[bytes, bytes]] | None:
+        """Store the changes of the session, and return further headers of the response."""
+        if self._changes is None or not self._changes.is_unsaved:
+            return None
+        try:
+            return await self._changes.save(self._channel)
+        except ConnectionError as error:
+            if self._channel.stream is None:
+                raise
+            self._state.report_unreachable_store(error)
+            return None
+
+    async def _respond(self, headers: list[tuple[bytes, bytes]] | None) -> None:
+        """Send a response that is not a stream. `headers` are those of a result."""
+        channel = self._channel
+        line = channel.line
+        if line is None:
+            await respond(channel.send, 202)
+        elif channel.code is not None:
+            status = channel.status or 200
+            await respond(channel.send, status, line, self._headers_of_error(status, line), channel.on_frame)
+        elif len(line) <= LARGE_BODY_BYTES:
+            await respond(channel.send, 200, line, headers, channel.on_frame)
+        else:  # it counts until the client has read it; an error if its client holds its share
+            with Hold(self._state.config.budgets.calls, channel.client) as hold:
+                if not hold.take(len(line)):
+                    line = channel.line = without_results(line)  # the result may be large
+                await respond(channel.send, 200, line, headers, channel.on_frame)
+
+    def _headers_of_error(self, status: int, line: bytes) -> list[tuple[bytes, bytes]] | None:
+        if status == 403 and self._state.auth is not None:
+            scope = REQUEST_SCOPE.get({}) if self._channel.scope is None else self._channel.scope
+            text, scopes = _required_scopes(line)
+            return list(self._state.auth.insufficient_scope(scopes, scope.get("root_path", ""), text).headers)
+        return RETRY_LATER if status == 503 else None
+
+
+async def _wait_for_disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _required_scopes(line: bytes) -> tuple[str | None, list[str]]:
+    """Return the text of an error, and the scopes that it names."""
+    error: Any = msgspec.json.decode(line).get("error", {})
+    data: Any = error.get("data")
+    scopes: Any = data.get("requiredScopes") if is_object(data) else None
+    return error.get("message"), [scope for scope in scopes if isinstance(scope, str)] if is_array(scopes) else []
+
+
+async def _absorb_cancellation(task: asyncio.Task[Any], outside: int) -> None:
+    """Absorb a cancellation that arrived after the handler had ended: it must not affect the next request."""
+    with suppress(asyncio.CancelledError):
+        await asyncio.sleep(0)
+    while task.cancelling() > outside:
+        task.uncancel()

@@ -1,0 +1,150 @@
+"""The channel of a connection that carries lines. It collects responses that are made soon after one another."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final
+
+from typedmcp.observers import RequestInfo
+from typedmcp.protocol.budgets import ClientKey
+from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
+from typedmcp.protocol.framing import Frame
+from typedmcp.server.principal import Principal
+from typedmcp.transports import Transport
+
+__all__ = ["LineChannel"]
+
+_FLUSH_BYTES: Final = 4096
+"""Bytes of responses that are collected before they are sent: the client works on them while others are made."""
+_LARGE_BYTES: Final = 1 << 16
+"""A message of more bytes is sent by itself, since copying it to the others would cost more."""
+
+
+class LineChannel:
+    """Sends lines over a transport.
+
+    `spawn` runs a coroutine in a task, and `on_broken` is called when the transport cannot write. The other arguments
+    describe the client.
+    """
+
+    __slots__ = (
+        "_draining", "_on_broken", "_out", "_report", "_resume", "_spawn", "_transport", "check_fast", "client",
+        "principal", "request_headers", "will_flush",
+    )  # fmt: skip
+
+    expires = None
+    header_bytes = 0
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        principal: Principal | None,
+        client: ClientKey,
+        request_headers: Mapping[str, str],
+        spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+        on_broken: Callable[[], None],
+        report: Callable[[Diagnostic], None],
+    ) -> None:
+        self.principal: Principal | None = principal
+        self.client: ClientKey = client
+        self.request_headers: Mapping[str, str] = request_headers
+        self.check_fast = None  # read for each message: a member of the class would take longer to find
+        self.will_flush: bool = False
+        """True while somebody is going to call `flush`."""
+        self._transport = transport
+        self._spawn = spawn
+        self._on_broken = on_broken
+        self._report = report
+        self._out = bytearray()
+        self._draining: asyncio.Task[None] | None = None
+        self._resume: Callable[[], None] | None = None
+
+    def check_frame(self, frame: Frame) -> None:
+        """Accept any message: there are no headers."""
+
+    def expect(self) -> None:
+        """Do nothing: a line can be sent at any time."""
+
+    abandon = expect
+
+    def send_fast(self, line: bytes) -> None:
+        """Send a line."""
+        if len(line) > _LARGE_BYTES:
+            if self._out:
+                self._write_out()
+            self._write(line, b"\n")
+            return
+        out = self._out
+        out += line
+        out += b"\n"
+        if len(out) > _FLUSH_BYTES:
+            self._write_out()
+        elif not self.will_flush:
+            self.will_flush = True
+            asyncio.get_running_loop().call_soon(self.flush)
+
+    def send_response(self, line: bytes, code: int | None = None) -> None:  # noqa: ARG002
+        """Send a response."""
+        self.send_fast(line)
+
+    def refuse(self, line: bytes, code: int) -> None:  # noqa: ARG002
+        """Send an error."""
+        self.send_fast(line)
+
+    def refuse_unanswerable(self, code: int, text: str) -> None:
+        """Do nothing: a line has no other answer than JSON-RPC."""
+
+    def refuse_busy(self) -> None:
+        """Do nothing: the error says it."""
+
+    def send_message(self, ctx: RequestInfo | None, line: bytes) -> bool:  # noqa: ARG002  # all share the connection
+        """Send a notification or a request."""
+        self.send_fast(line)
+        return True
+
+    def disconnect(self, retry: float) -> None:
+        """Do nothing: the connection has other requests."""
+
+    @property
+    def is_congested(self) -> bool:
+        """True while the client does not read what is sent to it."""
+        return self._transport.is_congested
+
+    async def drain(self) -> None:
+        """Wait until the client reads again."""
+        self.flush()
+        await self._transport.drain()
+        if self._resume is not None:
+            self._resume()
+
+    def call_when_drained(self, resume: Callable[[], None]) -> None:
+        """Call a function as soon as the client reads again."""
+        self._resume = resume
+        if self._draining is None or self._draining.done():
+            self._draining = self._spawn(self.drain())
+
+    def flush(self) -> None:
+        """Write what was collected."""
+        self.will_flush = False
+        if self._out:
+            self._write_out()
+
+    def _write_out(self) -> None:
+        data = bytes(self._out)
+        self._out.clear()
+        self._write(data)
+
+    def _write(self, *parts: bytes) -> None:
+        try:
+            for data in parts:
+                self._transport.write(data)
+        except OSError as error:
+            self.report_broken(error)
+            self._on_broken()
+
+    def report_broken(self, error: OSError) -> None:
+        """Report that the connection broke."""
+        text = f"the connection broke: {error}"
+        self._report(Diagnostic(DiagnosticKind.CONNECTION_ERROR, text, error=error))

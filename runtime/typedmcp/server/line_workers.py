@@ -38,6 +38,7 @@ class LineWorkers:
         self.has_client_left: bool = False
         """True if the client has ended its side some time after its last request."""
         self._calls = session.calls
+        self._encode = session.engine.encode
         self._closing = session.closing
         self._channel = channel
         self._transport = transport
@@ -105,7 +106,6 @@ class LineWorkers:
     async def _handle_lines(self, clean: contextvars.Context) -> None:
         """Handle lines in one step, up to the first handler that waits."""
         lines, transport, calls, channel = self._lines, self._transport, self._calls, self._channel
-        encode, send = calls.engine.encode, channel.send_fast
         while lines and not transport.is_congested:
             started = calls.start(lines.popleft(), channel)
             if started is None:
@@ -119,10 +119,10 @@ class LineWorkers:
             except BaseException as error:
                 calls.fail(ctx, error)
             else:
-                line = encode(ctx, result)
+                line = self._encode(ctx, result)
                 if line is not None and ctx.state is _NEW:
                     ctx.state = _ANSWERED  # as in `send_encoded`, whose call would cost 1 % of a call
-                    send(line)
+                    channel.send_fast(line)
                 else:
                     calls.send_encoded(ctx, result, line)
             if ctx.task is not None or _context_changed(clean):

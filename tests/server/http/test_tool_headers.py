@@ -12,6 +12,7 @@ from tests.cases import each
 from tests.server.http.asgi_driver import Served, ToolHandler, in_loop, run_loop, serving, tool
 from typedmcp import Auth, Principal
 from typedmcp.dialect import structs
+from typedmcp.protocol import headers as mcp_headers
 from typedmcp.server.slow_path import SlowPath
 
 REGION = {"type": "string", "x-mcp-header": "Region"}
@@ -260,6 +261,26 @@ async def test_a_list_is_kept_as_long_as_a_client_may_keep_it(handler: Fresh, au
         for _ in range(3):
             assert await code_of(served, FORGED) == -32020
         assert handler.listed == reads
+
+
+@in_loop
+async def test_of_a_list_that_is_not_kept_only_the_called_tool_is_examined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise each call would take a time that grows with the number of tools."""
+    examined: list[Any] = []
+    header_params = mcp_headers.header_params
+
+    def counted(schema: Any) -> Any:
+        examined.append(schema)
+        return header_params(schema)
+
+    monkeypatch.setattr(mcp_headers, "header_params", counted)
+    handler = Fresh(0)
+    handler.tools = [*handler.tools, *(tool(f"other{number}") for number in range(20))]
+    async with serving(handler) as served:
+        for _ in range(3):
+            assert await code_of(served, FORGED) == -32020
+        await code_of(served, FORGED, "unknown")
+        assert len(examined) == 3
 
 
 @in_loop

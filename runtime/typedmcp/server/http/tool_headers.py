@@ -160,8 +160,8 @@ class ToolHeaders:
             return self._own_params_of(name, schema)
         if not self._has_list:
             return ()
-        found = self._cached(channel.principal) or await self._read(channel, body)
-        return found.params.get(name, ())
+        found = self._cached(channel.principal)
+        return await self._read(name, channel, body) if found is None else found.params.get(name, ())
 
     # The tools of a `Server`
 
@@ -197,11 +197,10 @@ class ToolHeaders:
         found = self._lists.get(_list_key(principal))
         return found if found is not None and found.expires > monotonic() else None
 
-    async def _read(self, channel: HttpChannel, body: bytes) -> _ToolList:
-        """Read the list for a call, and cache it if it may be. Raises `RemoteError` if it cannot be read."""
-        generation = self._generation
+    async def _read(self, name: str, channel: HttpChannel, body: bytes) -> HeaderParams:
+        """Return the parameters of a tool by the handler's list. Raises `RemoteError` if it cannot be read."""
         try:
-            found = await self._read_pages(channel, _metadata_of(channel, body))
+            return await self._read_list(name, channel, _metadata_of(channel, body))
         except (RemoteError, KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:  # an exception of the handler must not end the server
@@ -211,19 +210,28 @@ class ToolHeaders:
             text = f"a call was rejected, since its headers cannot be checked: the list of tools failed: {error!r}"
             self._config.report(Diagnostic(DiagnosticKind.INTERNAL_ERROR, text, "tools/list", error=error))
             raise RemoteError(INTERNAL_ERROR, "the headers cannot be checked: the list of tools failed") from error
-        if generation == self._generation and found.expires > monotonic():  # otherwise it is outdated already
-            self._lists[_list_key(channel.principal)] = found
-            if len(self._lists) > _CACHED_LISTS:
-                self._lists.popitem(last=False)
-        return found
 
-    async def _read_pages(self, channel: HttpChannel, metadata: RequestMetadata) -> _ToolList:
-        params: dict[str, HeaderParams] = {}
+    async def _read_list(self, name: str, channel: HttpChannel, metadata: RequestMetadata) -> HeaderParams:
+        """Read the list, cache it if it may be, and return the parameters of a tool."""
+        generation = self._generation
+        expires, schemas = await self._read_pages(channel, metadata)
+        if generation != self._generation or expires <= monotonic():  # it is outdated already, and no other tool counts
+            return self._annotated(name, to_builtins(schemas[name])) if name in schemas else ()
+        params = {each: self._annotated(each, to_builtins(schema)) for each, schema in schemas.items()}
+        plain = _plain_headers(each for each, annotated in params.items() if not annotated)
+        found = _ToolList(expires, plain, {each: annotated for each, annotated in params.items() if annotated})
+        self._lists[_list_key(channel.principal)] = found
+        if len(self._lists) > _CACHED_LISTS:
+            self._lists.popitem(last=False)
+        return found.params.get(name, ())
+
+    async def _read_pages(self, channel: HttpChannel, metadata: RequestMetadata) -> tuple[float, dict[str, Any]]:
+        """Return the time from which the list must not be used, and the schemas of its tools."""
+        schemas: dict[str, Any] = {}
         expires, cursor = inf, None
         for _ in range(_MAX_PAGES):
             result = to_struct(await self._read_page(channel, metadata, cursor))
-            for tool in result.tools:
-                params[tool.name] = self._annotated(tool.name, to_builtins(tool.input_schema))
+            schemas.update((tool.name, tool.input_schema) for tool in result.tools)
             is_shared = channel.principal is not None or result.cache_scope == "public"
             expires = min(expires, monotonic() + result.ttl_ms / 1000) if is_shared else 0
             cursor = result.next_cursor
@@ -231,8 +239,7 @@ class ToolHeaders:
                 break
         else:
             raise ValueError(f"the list has more than {_MAX_PAGES} pages")
-        plain = _plain_headers(name for name, annotated in params.items() if not annotated)
-        return _ToolList(expires, plain, {name: annotated for name, annotated in params.items() if annotated})
+        return expires, schemas
 
     async def _read_page(self, channel: HttpChannel, metadata: RequestMetadata, cursor: str | None) -> Any:
         """Call the handler's `list_tools`, as a request of the client that makes the call would."""

@@ -183,7 +183,7 @@ def _attributes(node: ast.ClassDef) -> set[str]:
     return declared | assigned
 
 
-def functions(package: Path) -> Iterator[tuple[str, Function]]:
+def functions_of(package: Path) -> Iterator[tuple[str, Function]]:
     """Yield the functions of a package, each with its module's path."""
     for path in _modules(package):
         for function in _functions(path):

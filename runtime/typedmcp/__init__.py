@@ -141,11 +141,10 @@ def __getattr__(name: str) -> object:
         return import_module(f"typedmcp.{name}")
     module = _MODULE_OF.get(name)
     if name in _SATELLITES:
-        from typedmcp.errors import moved
+        from typedmcp.satellites import load_satellite
 
-        place = _SATELLITES[name]  # an `AttributeError` would lose its text in `from typedmcp import …`
-        use = f"from {__name__}_{place} import {name}"
-        raise ImportError(moved(f"{__name__}.{name}", place.partition(".")[0], use))
+        place = _SATELLITES[name]
+        return getattr(load_satellite(f"{__name__}.{name}", place, f"from {__name__}_{place} import {name}"), name)
     if module is None:
         meant = _MEANT.get(name) or _find_type(name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{f'; {meant}' if meant else ''}")

@@ -1,9 +1,9 @@
-"""The former place of Apps, now in a distribution of its own. Importing it says where they are."""
+"""Another name for `typedmcp_extensions.apps`, or without it an error that says what to install."""
 
-from __future__ import annotations
+import sys
 
-from typedmcp.errors import moved
+from typedmcp.satellites import load_satellite
 
 __all__: list[str] = []
 
-raise ImportError(moved("typedmcp.apps", "extensions", "import typedmcp_extensions.apps"))
+sys.modules[__name__] = load_satellite("typedmcp.apps", "extensions.apps")

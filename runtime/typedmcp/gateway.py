@@ -1,9 +1,9 @@
-"""The place where gateways were before they became a distribution of their own. Importing it says where they are."""
+"""Another name for `typedmcp_gateway`, or without it an error that says what to install."""
 
-from __future__ import annotations
+import sys
 
-from typedmcp.errors import moved
+from typedmcp.satellites import load_satellite
 
 __all__: list[str] = []
 
-raise ImportError(moved("typedmcp.gateway", "gateway", "import typedmcp_gateway"))
+sys.modules[__name__] = load_satellite("typedmcp.gateway", "gateway")

@@ -1,9 +1,9 @@
-"""The place where replays were before they became part of another distribution. Importing it says where they are."""
+"""Another name for `typedmcp_cli`, or without it an error that says what to install."""
 
-from __future__ import annotations
+import sys
 
-from typedmcp.errors import moved
+from typedmcp.satellites import load_satellite
 
 __all__: list[str] = []
 
-raise ImportError(moved("typedmcp.replay", "cli", "import typedmcp_cli"))
+sys.modules[__name__] = load_satellite("typedmcp.replay", "cli")

@@ -34,9 +34,10 @@ _OF_TASKS = frozenset((
 if not TYPE_CHECKING:  # with `__getattr__`, type checkers would accept every name
 
     def __getattr__(name: str) -> object:
-        """Say where the interface of stores of tasks is."""
+        """Find the interface of stores of tasks."""
         if name not in _OF_TASKS:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from typedmcp.errors import moved
+        from typedmcp.satellites import load_satellite
 
-        raise ImportError(moved(f"{__name__}.{name}", "extensions", f"from typedmcp_extensions.tasks import {name}"))
+        place = "extensions.tasks"
+        return getattr(load_satellite(f"{__name__}.{name}", place, f"from typedmcp_{place} import {name}"), name)

@@ -1,9 +1,9 @@
-"""The former place of Tasks, now in a distribution of its own. Importing it says where they are."""
+"""Another name for `typedmcp_extensions.tasks`, or without it an error that says what to install."""
 
-from __future__ import annotations
+import sys
 
-from typedmcp.errors import moved
+from typedmcp.satellites import load_satellite
 
 __all__: list[str] = []
 
-raise ImportError(moved("typedmcp.tasks", "extensions", "import typedmcp_extensions.tasks"))
+sys.modules[__name__] = load_satellite("typedmcp.tasks", "extensions.tasks")

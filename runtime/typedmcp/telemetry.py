@@ -1,9 +1,9 @@
-"""The place where telemetry was before it became a distribution of its own. Importing it says where it is."""
+"""Another name for `typedmcp_otel`, or without it an error that says what to install."""
 
-from __future__ import annotations
+import sys
 
-from typedmcp.errors import moved
+from typedmcp.satellites import load_satellite
 
 __all__: list[str] = []
 
-raise ImportError(moved("typedmcp.telemetry", "otel", "import typedmcp_otel"))
+sys.modules[__name__] = load_satellite("typedmcp.telemetry", "otel")

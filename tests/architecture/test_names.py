@@ -87,13 +87,14 @@ ROOT_MODULES = {
     "limits",
     "nesting",
     "observers",
+    "satellites",
     "services",
     "stores",
     "sync",
     "types",
 }
 MOVED = {"apps", "gateway", "replay", "tasks", "telemetry"}
-"""Modules that say where their names are."""
+"""Other names for modules of satellites."""
 
 
 def test_only_few_modules_stand_at_the_root_of_the_runtime() -> None:

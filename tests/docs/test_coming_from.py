@@ -22,6 +22,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 import typedmcp
+import typedmcp_gateway
 from tests import acme
 from tests.cases import each
 from tests.docs.markdown import prose, tables
@@ -170,7 +171,8 @@ def _names() -> dict[str, Any]:
         **{name: getattr(auth, name) for name in auth.__all__}, "pem": "of a test", "Annotated": Annotated, "Any": Any,
         "Field": Field, "Literal": Literal, "Person": Person, "Place": Place, "Point": Point, "Path": Path, "f": f,
         "key": bytes(16), "lifespan": lifespan, "m": m, "path": ROOT / "LICENSE", "server": server, "structs": structs,
-        "ServerTasks": ServerTasks, "sub": sub, "sys": sys, "thing": Thing(), "verify": verify,
+        "ServerTasks": ServerTasks, "sub": sub, "sys": sys, "thing": Thing(), "typedmcp_gateway": typedmcp_gateway,
+        "verify": verify,
     }  # fmt: skip
 
 

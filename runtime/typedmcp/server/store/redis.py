@@ -1,9 +1,9 @@
-"""The former place of the store in Redis, now a distribution of its own. Importing it says where it is."""
+"""Another name for `typedmcp_redis`, or without it an error that says what to install."""
 
-from __future__ import annotations
+import sys
 
-from typedmcp.errors import moved
+from typedmcp.satellites import load_satellite
 
 __all__: list[str] = []
 
-raise ImportError(moved("typedmcp.server.store.redis", "redis", "from typedmcp_redis import RedisStore"))
+sys.modules[__name__] = load_satellite("typedmcp.server.store.redis", "redis")

@@ -1,0 +1,31 @@
+"""Names of distributions that stand on this one: `typedmcp.Gateway` is the class of `typedmcp_gateway`.
+
+They work where the distribution is installed, and say how to install it where it is not. Nothing here is imported until
+somebody uses such a name; type checkers know only the modules of the distributions.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from typedmcp.errors import moved
+
+__all__ = ["load_satellite"]
+
+
+def load_satellite(name: str, module: str, use: str = "") -> Any:
+    """Import a module of a satellite, such as `extensions.tasks` of `typedmcp_extensions`, for a name of `typedmcp`.
+
+    Raises `ImportError` with what installs the satellite and the code to `use`, if it is not installed.
+    """
+    extra = module.partition(".")[0]
+    distribution = f"typedmcp_{extra}"
+    try:
+        import_module(distribution)
+    except ModuleNotFoundError as error:
+        if error.name != distribution:
+            raise
+        # An `AttributeError` would lose its text in `from typedmcp import …`.
+        raise ImportError(moved(name, extra, use or f"import typedmcp_{module}")) from None
+    return import_module(f"typedmcp_{module}")

@@ -11,13 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from datetime import time as clock
+from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict
+from uuid import UUID
 
 import attrs
 import msgspec
 import pytest
 from msgspec import Meta
-from pydantic import BaseModel
+from pydantic import BaseModel, field_validator
 
 import typedmcp
 from mcpspec.support.objects import is_object
@@ -219,6 +221,40 @@ def test_all_faults_of_a_call_are_in_one_text() -> None:
         "orders[1].amount: expected integer, got string",
         "express: expected boolean, got string",
     ]
+
+
+def test_a_fault_that_only_the_conversion_finds_is_told_with_those_of_the_schema() -> None:
+    def function(data: bytes, id: UUID, code: Annotated[str, Meta(pattern="^a")], count: int) -> None: ...
+
+    signature = Signature(function, "tool 'it'")
+    given = {"data": "!", "id": "x", "code": "b", "count": "few"}
+    for bind_all in (partial(signature.bind, on_repair=lambda _: None), signature.bind_texts):
+        with pytest.raises(ArgumentError) as caught:
+            bind_all(given)
+        faults = [fault.partition(":")[0] for fault in str(caught.value).splitlines()]
+        assert faults == ["count", "data", "id", "code"]
+
+
+class Tagged(BaseModel):
+    """Accepts more than its schema says."""
+
+    tags: list[str]
+
+    @field_validator("tags", mode="before")
+    @classmethod
+    def split(cls, value: object) -> object:
+        return value.split(",") if isinstance(value, str) else value
+
+
+def test_an_argument_that_its_class_accepts_has_no_fault() -> None:
+    def function(x: Tagged, count: int) -> Any:
+        return x.tags, count
+
+    signature = Signature(function, "tool 'it'")
+    given = {"x": {"tags": "a,b"}, "count": "3"}
+    assert signature.call(signature.bind(given, lambda _: None), None) == (["a", "b"], 3)
+    with pytest.raises(ArgumentError, match=r"^count: expected integer, got string$"):
+        signature.bind(given)
 
 
 def test_all_faults_of_the_arguments_of_a_prompt_are_in_one_text() -> None:

@@ -8,9 +8,10 @@ from typing import Final
 from mcpspec.support.error_text import clip
 from typedmcp.jsonschema.examine import NOT_EXAMINED
 
-__all__ = ["ArgumentError", "join_faults", "join_repairs"]
+__all__ = ["MAX_FAULTS", "ArgumentError", "join_faults", "join_repairs"]
 
-_MAX_FAULTS: Final = 20
+MAX_FAULTS: Final = 20
+"""Faults of a call that are shown."""
 _MAX_FAULT_CHARACTERS: Final = 1000
 _MAX_REPAIRS: Final = 10
 
@@ -24,9 +25,9 @@ def join_faults(faults: Sequence[str]) -> str:
     found = [fault for fault in faults if fault != NOT_EXAMINED]
     if not found:
         return ""
-    lines = [clip(fault, _MAX_FAULT_CHARACTERS) for fault in found[:_MAX_FAULTS]]
-    if len(found) > _MAX_FAULTS:
-        lines.append(f"and {len(found) - _MAX_FAULTS} more")
+    lines = [clip(fault, _MAX_FAULT_CHARACTERS) for fault in found[:MAX_FAULTS]]
+    if len(found) > MAX_FAULTS:
+        lines.append(f"and {len(found) - MAX_FAULTS} more")
     return "\n".join([*lines, NOT_EXAMINED] if len(found) < len(faults) else lines)
 
 

@@ -17,13 +17,13 @@ from msgspec.structs import astuple
 
 from mcpspec.support.annotations import annotations_of, evaluate, signature_of
 from mcpspec.support.error_text import format_path_part
-from typedmcp.app.arguments import ArgumentError, join_faults, join_repairs
+from typedmcp.app.arguments import MAX_FAULTS, ArgumentError, join_faults, join_repairs
 from typedmcp.errors import UsageError
 from typedmcp.integers import to_integers
 from typedmcp.jsonschema.adapt import has_custom_types, schema_of, to_msgspec
 from typedmcp.jsonschema.constraints import read_metadata
 from typedmcp.jsonschema.definitions import JsonSchema, object_schema
-from typedmcp.jsonschema.examine import NOT_EXAMINED, examine, explain_unknown
+from typedmcp.jsonschema.examine import NOT_EXAMINED, Examined, examine, explain_unknown
 from typedmcp.jsonschema.explain import explain
 from typedmcp.jsonschema.portable import portable_schema_of
 from typedmcp.jsonschema.records import field_with_default, fill_defaults, has_dataclass, parameters_of
@@ -168,6 +168,8 @@ def _enclosing_locals(names: Mapping[str, Any] | None) -> Iterator[Mapping[str, 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _TYPE_ERRORS = (UnsupportedTypeError, TypeError, ValueError, NameError, RuntimeError, re.error)
 """The exceptions for types that have no JSON form, or that cannot be described."""
+_MAX_MISFITS = 1000
+"""Arguments of a call that may fail to be converted. The others are left to the examination, whose work is bounded."""
 
 
 class Parameter(msgspec.Struct, frozen=True):
@@ -367,19 +369,17 @@ class Signature:
             fault = error
         with suppress(Exception):
             return self.bind_exact(to_integers(arguments))
-        found = examine(arguments, self._exact_schema, member="argument", is_strict=on_repair is None)
-        given: Mapping[str, Any] = arguments
+        fitting, found = self._examine(arguments, convert, is_strict=on_repair is None)
         if found.repairs and not found.faults:
-            given = found.value
             try:
-                bound = self.bind_exact(given)
+                bound = self.bind_exact({**{name: arguments[name] for name in fitting}, **found.value})
             except Exception as error:
                 fault = error
             else:
                 if on_repair is not None:
                     on_repair(join_repairs(found.repairs))
                 return bound
-        raise ArgumentError(join_faults(found.faults) or self._explain(fault, given)) from fault
+        raise ArgumentError(join_faults(self._faults_of(found)) or explain(fault)) from fault
 
     def bind_exact(self, arguments: Mapping[str, Any]) -> Any:
         """Convert arguments that fit, for `call`. Raises various exceptions, which `bind` explains."""
@@ -389,16 +389,44 @@ class Signature:
             fill_defaults(bound)
         return bound
 
-    def _explain(self, error: Exception, arguments: Mapping[str, Any]) -> str:
-        """Return the fault of arguments in which their schema finds none."""
+    def _examine(
+        self, arguments: Mapping[str, Any], read: Callable[[Any, Any], Any], *, is_strict: bool
+    ) -> tuple[dict[str, Any], Examined]:
+        """Convert each argument with `read`. Return those that fit their types, and the others examined.
+
+        Classes may accept more than their schemas say, for example with validators that run before the conversion.
+        """
+        fitting: dict[str, Any] = {}
+        others: dict[str, Any] = {}
         for name, value in arguments.items():
+            others[name] = value
+            if len(others) > _MAX_MISFITS:
+                continue
+            with suppress(Exception):
+                fitting[name] = read(value, self._hint_of(name))
+                del others[name]
+        required = [name for name in self._exact_schema["required"] if name not in fitting]
+        schema = {**self._exact_schema, "required": required}
+        return fitting, examine(others, schema, member="argument", is_strict=is_strict)
+
+    def _faults_of(self, found: Examined) -> list[str]:
+        """Return the faults that the schema finds in arguments, and those of the arguments in which it finds none."""
+        faults = [*found.faults]
+        for name, value in found.value.items():
+            # More are not shown, or would need too much work.
+            if len(faults) > MAX_FAULTS or (NOT_EXAMINED in faults and len(faults) > 1):
+                break
+            place = format_path_part(name)
+            where = place.removeprefix(".")
+            if any(fault.startswith((f"{where}:", f"{where}.", f"{where}[")) for fault in found.faults):
+                continue
             try:
                 convert(value, self._hint_of(name))
             except (ValueConversionError, RecursionError) as fault:
-                return explain(fault, format_path_part(name))
+                faults.append(explain(fault, place))
             except KeyError:  # an unknown name
                 break
-        return explain(error)
+        return faults
 
     def _bind_rest(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         return {name: convert(arguments[name], self.rest) for name in self._names_of_rest(arguments)}
@@ -415,22 +443,10 @@ class Signature:
 
     def bind_texts(self, arguments: Mapping[str, str]) -> Any:
         """Check and convert arguments that are all strings, as in prompts and URIs. Raises `ArgumentError`."""
-        read: dict[str, Any] = {}
-        unread: dict[str, Any] = {}
-        for name, text in arguments.items():
-            try:
-                read[name] = _read_text(text, self._hint_of(name))
-            except Exception:
-                unread[name] = text
-        needed = [name for name in self._exact_schema["required"] if name not in read]
-        found = examine(unread, {**self._exact_schema, "required": needed}, member="argument")
-        if found.faults:
-            raise ArgumentError(join_faults(found.faults) or NOT_EXAMINED)
-        for name, value in found.value.items():
-            try:
-                read[name] = convert(value, self._hint_of(name))
-            except (ValueConversionError, RecursionError) as error:
-                raise ArgumentError(explain(error, format_path_part(name))) from error
+        read, found = self._examine(arguments, _read_text, is_strict=False)
+        if faults := self._faults_of(found):
+            raise ArgumentError(join_faults(faults) or NOT_EXAMINED)
+        read.update((name, convert(value, self._hint_of(name))) for name, value in found.value.items())
         bound = self.struct(**{p.member: read[p.wire] for p in self.parameters if p.wire in read})
         return bound if self.rest is UNSET else (bound, {name: read[name] for name in self._names_of_rest(read)})
 

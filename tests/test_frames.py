@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -201,8 +202,21 @@ def test_a_sink_may_have_no_interest_in_a_connection() -> None:
     run(main)
 
 
-@each("value", ["session.jsonl", Path("session.jsonl"), True, Sink])
-def test_what_is_no_sink_is_rejected_with_the_way_to_record_a_file(value: Any) -> None:
+@each("value", [True, Sink])
+def test_what_is_neither_a_file_nor_a_sink_is_rejected(value: Any) -> None:
     for make in (typedmcp.ServerConfig, typedmcp.connect):
-        with pytest.raises(UsageError, match=r"must be a FrameSink, such as typedmcp\w*.Recorder\('\w+\.jsonl'\)"):
+        with pytest.raises(UsageError, match="must be the path of a file, or a FrameSink such as a Recorder, not"):
             make(make_server(), record=value)
+
+
+def test_a_path_is_recorded_by_the_distribution_that_writes_files(tmp_path: Path) -> None:
+    near, far = tmp_path / "near.jsonl", tmp_path / "far.jsonl"
+    run(lambda: use(typedmcp.ServerConfig(make_server(), record=str(far)), record=near))
+    assert near.read_text().count("tools/call") == far.read_text().count("tools/call") > 0
+
+
+def test_a_path_without_that_distribution_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "typedmcp_cli", None)
+    for make in (typedmcp.ServerConfig, typedmcp.connect):
+        with pytest.raises(ImportError, match=r"pip install 'typedmcp\[cli\]'.*typedmcp_cli.Recorder\('x.jsonl'\)"):
+            make(make_server(), record="x.jsonl")

@@ -1,20 +1,24 @@
 """Frames: the messages of a connection as the bytes on the wire, in both directions.
 
-The option `record` of servers and clients takes a `FrameSink`, which gets the frames of each connection;
-`typedmcp_cli.Recorder` is one, which writes them to a file. Without one, no code for them runs.
+The option `record` of servers and clients takes a `FrameSink`, which gets the frames of each connection.
+`typedmcp_cli.Recorder` is one, which writes them to a file; the path of a file stands for it. Without a sink, no code
+for frames runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from os import PathLike
 from typing import Literal, Protocol, TypeAlias
 
 from typedmcp.errors import UsageError
+from typedmcp.limits import Limits
 from typedmcp.observers import ConnectionInfo, Network
 from typedmcp.protocol.framing import Framer, frame_of
+from typedmcp.satellites import load_satellite
 from typedmcp.transports import Transport, network_of
 
-__all__ = ["FrameSink", "ObservedTransport", "OnFrame", "Sender", "check_record"]
+__all__ = ["FrameSink", "ObservedTransport", "OnFrame", "Sender", "check_record", "open_sink"]
 
 Sender: TypeAlias = Literal["client", "server"]
 
@@ -40,16 +44,23 @@ class FrameSink(Protocol):
 
 
 def check_record(value: object) -> None:
-    """Raise `UsageError` for an option `record` that is no `FrameSink`."""
-    if value is None:
+    """Raise `UsageError` for an option `record` that is neither a `FrameSink` nor the path of a file."""
+    if value is None or isinstance(value, str | PathLike):
         return
-    is_path = isinstance(value, str) or hasattr(value, "__fspath__")
-    if is_path or isinstance(value, type) or not callable(getattr(value, "open", None)):
-        file = str(value) if is_path else "file.jsonl"
-        raise UsageError(
-            f"record must be a FrameSink, such as typedmcp_cli.Recorder({file!r}), not {value!r}; "
-            "pip install 'typedmcp[cli]' brings typedmcp_cli, in a checkout ./runtime/typedmcp-cli"
-        )
+    if isinstance(value, type) or not callable(getattr(value, "open", None)):
+        raise UsageError(f"record must be the path of a file, or a FrameSink such as a Recorder, not {value!r}")
+
+
+def open_sink(record: FrameSink | str | PathLike[str] | None, limits: Limits) -> FrameSink | None:
+    """Return the sink of an option `record`. A `Recorder` of `typedmcp_cli` writes a file, which is replaced.
+
+    Raises `ImportError` with what to install if that is missing, and `UsageError` if the file cannot be written.
+    """
+    if not isinstance(record, str | PathLike):
+        return record
+    use = f"record=typedmcp_cli.Recorder({str(record)!r})"
+    sink: FrameSink = load_satellite("recording to a file", "cli", use).Recorder(record, limits=limits)
+    return sink
 
 
 class ObservedTransport:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, ForwardRef, Literal, TypeAlias, TypedDict, Unpack
 
 import msgspec
@@ -15,7 +16,7 @@ from mcpspec.support.converters import with_meta
 from mcpspec.support.objects import is_object
 from typedmcp import dialect
 from typedmcp.errors import UsageError
-from typedmcp.frames import FrameSink, check_record
+from typedmcp.frames import FrameSink, check_record, open_sink
 from typedmcp.limits import DEFAULT_LIMITS, Limits
 from typedmcp.observers import Instrumentation, check_telemetry, default_instrumentation
 from typedmcp.protocol.budgets import Budgets
@@ -111,8 +112,8 @@ class ServerOptions(TypedDict, total=False):
     connections of lines, such as standard input and output, and 5 over HTTP."""
     strict: bool
     """Reject messages that break the specification harmlessly. By default they are understood and reported."""
-    record: FrameSink | None
-    """Gets all messages as they are on the wire, such as `typedmcp_cli.Recorder("file.jsonl")`; none by default."""
+    record: FrameSink | str | PathLike[str] | None
+    """Gets all messages as they are on the wire: a sink, or a file that `typedmcp_cli` writes; none by default."""
     telemetry: Instrumentation | None
     """The telemetry of requests, such as `typedmcp_otel.Telemetry()`; by default that of
     `typedmcp_otel.instrument()`, if it was called. None for none."""
@@ -205,7 +206,7 @@ class ServerConfig:
         self.connection_grace: float = options.get("grace", _CONNECTION_GRACE)
         """Seconds that open requests may take when a connection of lines ends."""
         self.strict: bool = options.get("strict", False)
-        self.record: FrameSink | None = options.get("record")
+        self.record: FrameSink | None = open_sink(options.get("record"), self.limits)
         """Gets the messages of all connections as they are on the wire."""
         self.telemetry: Instrumentation | None = options.get("telemetry", default_instrumentation())
         """Observes the requests of all connections, if there is one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from typedmcp.client.connection.negotiation import ClientIdentity, is_modern_error, negotiate
@@ -224,7 +225,7 @@ def _remember(key: str, revision: str, is_legacy_sse: bool) -> None:
 def _frame_callback(options: ConnectOptions, incoming: IncomingMessageHandler) -> OnFrame | None:
     """Return the callback for each message: that of the option, of the sink, or both."""
     on_frame, record = options.get("on_frame"), options.get("record")
-    if record is None:
+    if record is None or isinstance(record, str | PathLike):  # the client has opened the file
         return on_frame
     from typedmcp.client.session.observation import SessionInfo  # loaded where it is used
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 from typedmcp import dialect
@@ -64,8 +65,8 @@ class ConnectOptions(TypedDict, total=False):
 
     It is called before the message is sent or read, and must not block. It also gets messages that are not valid.
     """
-    record: FrameSink | None
-    """Gets all messages, as `on_frame` does, such as `typedmcp_cli.Recorder("file.jsonl")`. Default: none."""
+    record: FrameSink | str | PathLike[str] | None
+    """Gets all messages, as `on_frame` does: a sink, or a file that `typedmcp_cli` writes. Default: none."""
     telemetry: Instrumentation | None
     """The telemetry of requests, such as `typedmcp_otel.Telemetry()`. None for none.
 

@@ -116,7 +116,9 @@ def _python(words: list[str]) -> Iterator[str]:
     if words[:2] == ["-m", "typedmcp"]:
         yield from _typedmcp(words[2:])
     elif words[0] == "tools/install.py":
-        yield from (f"no such extra: {extra}" for extra in words[1].split(",") if extra not in EXTRAS)
+        yield from (
+            f"no such extra: {extra}" for extra in ",".join(words[1:]).split(",") if extra and extra not in EXTRAS
+        )
     elif words[0] == "-m":
         if not any((ROOT / folder / f"{words[1].replace('.', '/')}.py").exists() for folder in (".", "generated")):
             yield f"no such module: {words[1]}"

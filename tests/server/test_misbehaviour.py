@@ -569,6 +569,27 @@ def test_serve_async_rejects_the_name_of_a_transport_that_it_does_not_have() -> 
     run(main)
 
 
+class HalfTransport:
+    """A transport that lacks members."""
+
+    async def read(self) -> bytes:
+        return b""
+
+    def write(self, data: bytes) -> None: ...
+
+
+def test_an_error_names_the_members_that_a_transport_lacks() -> None:
+    async def main() -> None:
+        said = "HalfTransport lacks: is_congested, drain, close"
+        with pytest.raises(typedmcp.UsageError, match=said):
+            await typedmcp.serve_async(Tools(), HalfTransport())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        with pytest.raises(typedmcp.UsageError, match="to be a transport it lacks: is_congested, drain, close"):
+            async with typedmcp.connect(HalfTransport()):
+                pass
+
+    run(main)
+
+
 def test_a_class_is_rejected_as_a_handler() -> None:
     with pytest.raises(typedmcp.UsageError, match=r"Tools is a class; pass an instance: Tools\(\)"):
         typedmcp.ServerConfig(Tools)

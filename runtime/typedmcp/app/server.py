@@ -618,7 +618,7 @@ class Server:
     def _list_result(
         self,
         kind: Callable[..., T],
-        member: str,
+        member: Feature | Literal["resource_templates"],
         specs: list[tuple[str, Any]],
         params: D.PaginatedRequestParams,
         ctx: Context,
@@ -626,7 +626,7 @@ class Server:
         if params.cursor == "":
             ctx.tolerate("params.cursor: empty, but the first page has no cursor")
         page, next_cursor = paginate(specs, params.cursor or None, self._page_size)
-        feature: Feature = "tools" if member == "tools" else "prompts" if member == "prompts" else "resources"
+        feature: Feature = "resources" if member == "resource_templates" else member
         cache_scope = "private" if self._catalog.needs_scopes(feature) else self._cache_scope
         made: Any = kind(ttl_ms=int(self._ttl * 1000), cache_scope=cache_scope, **{member: page})
         if next_cursor is not None:

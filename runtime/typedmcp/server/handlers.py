@@ -16,6 +16,7 @@ from typedmcp.errors import MethodNotFoundError, UsageError
 from typedmcp.protocol.backends import models, models_methods
 from typedmcp.protocol.codec import Backend, MethodTable
 from typedmcp.revisions.capabilities import capability_of
+from typedmcp.transports import missing_members
 
 __all__ = [
     "capabilities_of", "empty_lists", "functions_of", "guard_completion", "in_thread", "runs_in_thread",
@@ -52,7 +53,9 @@ def functions_of(handler: object, table: MethodTable = dialect.methods) -> dict[
         if callable(function) and not _is_stub(handler, name):
             functions[name] = function
     if not functions:
-        raise UsageError(f"{type(handler).__name__} implements none of: {', '.join(sorted(names))}, fallback")
+        missing = missing_members(handler)
+        hint = "" if {"read", "write"} & {*missing} else f"; to be a transport it lacks: {', '.join(missing)}"
+        raise UsageError(f"{type(handler).__name__} implements none of: {', '.join(sorted(names))}, fallback{hint}")
     return functions
 
 

@@ -15,7 +15,7 @@ from typedmcp.errors import UsageError, missing_extra
 from typedmcp.protocol.option_checks import check_integer, option_names, unknown_option
 from typedmcp.server.config import CANCELLATION_SHARE, ServerConfig, ServerOptions
 from typedmcp.server.connection import ServerConnection
-from typedmcp.transports import Transport
+from typedmcp.transports import Transport, missing_members
 from typedmcp.transports.concurrency import new_event_loop
 from typedmcp.transports.stdio import stdio
 
@@ -92,6 +92,9 @@ async def serve_async(
         _reject_http_options(host, port, options)
         if isinstance(transport, str):
             raise UsageError(f"transport must be a Transport or 'http', not {transport!r}; serve serves over stdio")
+        if missing := missing_members(transport):
+            kind = type(transport).__name__
+            raise UsageError(f"transport must be a Transport or 'http'; {kind} lacks: {', '.join(missing)}")
         await ServerConnection(_as_config(handler, options), transport).run()
 
 

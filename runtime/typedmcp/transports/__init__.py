@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from typedmcp.observers import Network
 
-__all__ = ["HIGH_WATER", "Transport", "network_of"]
+__all__ = ["HIGH_WATER", "Transport", "missing_members", "network_of"]
 
 HIGH_WATER: Final = 4 << 20
 """Bytes that may wait to be sent before a connection counts as congested."""
@@ -48,6 +48,14 @@ class Transport(Protocol):
         The server or client that uses the transport calls it.
         """
         ...
+
+
+_MEMBERS: Final = ("read", "write", "is_congested", "drain", "close")
+
+
+def missing_members(value: object) -> list[str]:
+    """Return the members that a value lacks to be a `Transport`."""
+    return [name for name in _MEMBERS if not hasattr(value, name)]
 
 
 def network_of(transport: Transport) -> Network | None:

@@ -401,7 +401,7 @@ class StoreSuite:
             async with world.worker(used_states=2) as worker:
                 assert await worker.store.use_once("a", 60)
                 assert await worker.store.use_once("b", 60)
-                with pytest.raises(ConnectionError, match="2 states were used"):
+                with pytest.raises(ConnectionError):
                     await worker.store.use_once("c", 60)
                 assert not await worker.store.use_once("a", 60)
 

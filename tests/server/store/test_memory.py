@@ -52,6 +52,16 @@ def objects(store: MemoryStore) -> Sequence[int]:
     return len(private._sessions) + len(private._unused), len(private._ended._expires)
 
 
+def test_an_error_names_the_limit_on_used_states() -> None:
+    async def main() -> None:
+        store = MemoryStore(used_states=1)
+        assert await store.use_once("a", 60)
+        with pytest.raises(ConnectionError, match="1 states were used that have not expired, which is the limit"):
+            await store.use_once("b", 60)
+
+    run(main())
+
+
 def test_a_sweep_drops_sessions_in_the_order_of_their_use() -> None:
     async def main() -> None:
         clock = Clock()

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from typedmcp.errors import ConnectionLostError, UsageError
-from typedmcp.transports import Transport
+from typedmcp.transports import Transport, missing_members
 from typedmcp.transports.process import ProcessTransport
 from typedmcp.transports.process_parameters import StdioServerParameters
 from typedmcp.transports.redaction import redact_url
@@ -45,8 +45,6 @@ _RUNNERS: Final = {
 }
 """The program that runs a file, by the end of its name. Node.js runs TypeScript from version 22.18 on."""
 _SCHEMES: Final = ("https", "http", "unix", "tcp")
-
-_TRANSPORT_MEMBERS = ("read", "write", "is_congested", "drain", "close")
 
 
 def resolve_target(target: Target) -> Target:
@@ -141,7 +139,7 @@ def describe_target(target: Target) -> str:
 
 
 def _is_transport(target: object) -> bool:
-    return all(hasattr(target, name) for name in _TRANSPORT_MEMBERS)
+    return not missing_members(target)
 
 
 def _to_parameters(command: Sequence[Any]) -> StdioServerParameters:

@@ -51,6 +51,10 @@ class Store(Protocol):
 
     All times are in seconds. The operations of one task take effect in order. Every operation raises
     `ConnectionError` if the store cannot be reached.
+
+    The limits are those of `StoreLimits`. Every operation on a session is a use, which restarts its idle time, except
+    `follow_stream`: `unused_ttl` counts until the first use, `ttl` from then on. What has expired is deleted soon, even
+    if nobody asks for it, and does not count towards a limit.
     """
 
     worker: str
@@ -71,12 +75,13 @@ class Store(Protocol):
     async def create_session(self, session: str, fields: Mapping[str, str], client: str | None = None) -> None:
         """Create a session, in place of one with the same id. Raises `TooManySessionsError`.
 
-        The bytes of the session count for a client, if it is known.
+        The bytes of the session (`session_size`), of its subscriptions and of its streams count for a client, if it is
+        known. A client that is not known has no share.
         """
         ...
 
     async def load_session(self, session: str) -> dict[str, str] | None:
-        """Return the fields of a session and restart its idle time. None if the session does not exist."""
+        """Return a copy of the fields of a session. None if the session does not exist."""
         ...
 
     async def update_session(self, session: str, fields: Mapping[str, str | None]) -> bool:

@@ -15,7 +15,6 @@ from typedmcp.errors import UsageError
 from typedmcp.limits import Limits
 from typedmcp.observers import ConnectionInfo, Network
 from typedmcp.protocol.framing import Framer, frame_of
-from typedmcp.satellites import load_satellite
 from typedmcp.transports import Transport, network_of
 
 __all__ = ["FrameSink", "ObservedTransport", "OnFrame", "Sender", "check_record", "open_sink"]
@@ -58,6 +57,8 @@ def open_sink(record: FrameSink | str | PathLike[str] | None, limits: Limits) ->
     """
     if not isinstance(record, str | PathLike):
         return record
+    from typedmcp.satellites import load_satellite  # loaded where it is used
+
     use = f"record=typedmcp_cli.Recorder({str(record)!r})"
     sink: FrameSink = load_satellite("recording to a file", "cli", use).Recorder(record, limits=limits)
     return sink

@@ -15,10 +15,11 @@ from typedmcp.client.http.authorization import Credentials
 from typedmcp.protocol.json_results import JsonResult
 from typedmcp.protocol.notifications import Change
 from typedmcp.server.extension_filters import ExtensionListener
+from typedmcp.server.extension_setup import OfferedExtension
 from typedmcp.server.service import AppLink, Caller, CallerKind, OpenMember, Service, WorkerLink
 
 __all__ = [
     "AppLink", "Caller", "CallerKind", "Change", "Config", "Credentials", "ExtensionListener", "JsonResult",
-    "OpenMember", "Service", "WorkerLink", "check_connect_options", "describe_target", "is_url", "load_entries",
-    "read_config", "target_key",
+    "OfferedExtension", "OpenMember", "Service", "WorkerLink", "check_connect_options", "describe_target", "is_url",
+    "load_entries", "read_config", "target_key",
 ]  # fmt: skip

@@ -18,7 +18,7 @@ from typedmcp.building import is_object
 from typedmcp.client import Target
 from typedmcp.dialect import structs
 from typedmcp.errors import UsageError
-from typedmcp.services import AppLink, Config, JsonResult, OpenMember, Service, load_entries
+from typedmcp.services import AppLink, Config, JsonResult, OfferedExtension, OpenMember, Service, load_entries
 from typedmcp_gateway.audit import Audit, outcome_of, outcome_of_error
 from typedmcp_gateway.callers import GATEWAY, CallerKey, GatewayCaller, find_caller
 from typedmcp_gateway.configuration import load_rules
@@ -80,7 +80,7 @@ class Gateway(Service):
             raise UsageError("Gateway takes either a target or servers={…}")
         super().__init__()
         self._options = options
-        self.info = structs.Implementation(
+        self.info: structs.Implementation = structs.Implementation(
             name=options.get("name", "typedmcp-gateway"), version=options.get("version", "0")
         )
         self.instructions = options.get("instructions")
@@ -298,7 +298,9 @@ class Gateway(Service):
                 made = structs.from_builtins({name: _IMPLIED[name]}, structs.ServerCapabilities)
                 setattr(self.capabilities, name, getattr(made, name))
         self.capabilities.logging = {}
-        self.extensions = [*declared_extensions(self._servers.values(), self._report_text).values()]
+        self.extensions: Sequence[OfferedExtension] = [
+            *declared_extensions(self._servers.values(), self._report_text).values()
+        ]
         if self._options.get("instructions") is None:
             texts = [each.instructions for each in described if each is not None and each.instructions]
             self.instructions = "\n\n".join(texts) or None

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from typedmcp.observers import RequestInfo
 from typedmcp.protocol.budgets import ClientKey
+from typedmcp.protocol.codec import MethodCodec
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import Frame
 from typedmcp.server.principal import Principal
@@ -50,7 +51,8 @@ class LineChannel:
         self.principal: Principal | None = principal
         self.client: ClientKey = client
         self.request_headers: Mapping[str, str] = request_headers
-        self.check_fast = None  # read for each message: a member of the class would take longer to find
+        # Read for each message: a member of the class would take longer to find.
+        self.check_fast: Callable[[MethodCodec, Any], None] | None = None
         self.will_flush: bool = False
         """True while somebody is going to call `flush`."""
         self._transport = transport

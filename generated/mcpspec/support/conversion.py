@@ -62,17 +62,13 @@ def convert_value(value: Any, to: str, meta: Mapping[str, Any] | None, versions:
         made = way.convert(value, lost)
         implied = way.read_implied
         if not (lost or way.is_checked or meta is not None or (implied is not None and implied(value) != way.implied)):
-            return _new_tuple(Converted, (made, lost))
+            return Converted(made, lost)
     else:
         made = way.convert(_to_exact(value, way), lost)
     made, lost = _check(value, made, meta, way)
     if way.target_types is not None:
         made = way.target_types.from_builtins(to_builtins(made), getattr(way.target_types, way.target.__name__))
     return Converted(made, lost)
-
-
-_new_tuple = tuple.__new__
-"""Makes a named tuple without its constructor, which is a function in Python."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from operator import attrgetter
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET
@@ -62,13 +62,17 @@ def convert_value(value: Any, to: str, meta: Mapping[str, Any] | None, versions:
         made = way.convert(value, lost)
         implied = way.read_implied
         if not (lost or way.is_checked or meta is not None or (implied is not None and implied(value) != way.implied)):
-            return Converted(made, lost)
+            return _converted(Converted, (made, lost))
     else:
         made = way.convert(_to_exact(value, way), lost)
     made, lost = _check(value, made, meta, way)
     if way.target_types is not None:
         made = way.target_types.from_builtins(to_builtins(made), getattr(way.target_types, way.target.__name__))
     return Converted(made, lost)
+
+
+_converted: Callable[[type[Converted[Any]], tuple[Any, list[str]]], Converted[Any]] = cast("Any", tuple).__new__
+"""Makes a result without the constructor of the class, which takes a twelfth of the conversion of a small result."""
 
 
 @dataclass(frozen=True, slots=True)

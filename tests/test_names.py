@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,34 @@ def test_type_checkers_and_the_lazy_import_see_the_same_names_in_the_same_module
     lazy = {name: f"typedmcp.{module}" for name, module in typedmcp._MODULE_OF.items()}  # pyright: ignore[reportPrivateUsage]
     assert imports == {**lazy, "sync": "typedmcp", "types": "typedmcp"}
     assert sorted(typedmcp.__all__) == sorted([*imports, "__version__"])
+
+
+LAZY = [
+    "typedmcp.building",
+    "typedmcp.extensions",
+    "typedmcp_cli",
+    "typedmcp_extensions.apps",
+    "typedmcp_extensions.tasks",
+]
+"""The modules that `lazy_names` serves."""
+
+
+@each("name", LAZY)
+def test_type_checkers_and_lazy_names_find_the_same_things(name: str) -> None:
+    module = import_module(name)
+    (checked,) = (node for node in ast.parse(Path(str(module.__file__)).read_bytes()).body if isinstance(node, ast.If))
+    imports = {
+        alias.name: str(node.module)
+        for node in checked.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert sorted(module.__all__) == sorted({*imports, *({"lazy_names"} & {*module.__all__})})
+    assert set(imports) <= set(dir(module))
+    for each_name, place in imports.items():
+        assert getattr(module, each_name) is getattr(import_module(place), each_name)
+    with pytest.raises(AttributeError, match=rf"module '{name}' has no attribute 'Servr'"):
+        _ = module.Servr
 
 
 def test_an_unknown_name_raises_an_attribute_error() -> None:

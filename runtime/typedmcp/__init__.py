@@ -141,10 +141,10 @@ def __getattr__(name: str) -> object:
         return import_module(f"typedmcp.{name}")
     module = _MODULE_OF.get(name)
     if name in _SATELLITES:
-        from typedmcp.satellites import load_satellite
+        from typedmcp.satellites import find_in_satellite
 
-        place = _SATELLITES[name]
-        return getattr(load_satellite(f"{__name__}.{name}", place, f"from {__name__}_{place} import {name}"), name)
+        found: object = find_in_satellite(__name__, name, _SATELLITES[name])
+        return found
     if module is None:
         meant = _MEANT.get(name) or _find_type(name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{f'; {meant}' if meant else ''}")

@@ -6,10 +6,11 @@ first used, so that a program that only reads JSON does not load an event loop.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # the same names as in _MODULES
+from typedmcp.lazy import lazy_names
+
+if TYPE_CHECKING:
     from mcpspec.support.error_text import format_value
     from mcpspec.support.handlers import MaybeAwaitable
     from mcpspec.support.objects import is_array, is_object
@@ -23,36 +24,26 @@ if TYPE_CHECKING:  # the same names as in _MODULES
     from typedmcp.transports.locked_files import open_lock, replace_file
     from typedmcp.transports.redaction import redact_url
     from typedmcp.transports.turns import FairLimit
-
-_MODULES = {
-    "mcpspec.support.error_text": ["format_value"],
-    "mcpspec.support.handlers": ["MaybeAwaitable"],
-    "mcpspec.support.objects": ["is_array", "is_object"],
-    "mcpspec.support.structs": ["from_builtins", "to_builtins"],
-    "typedmcp.nesting": ["decode_json", "encode_json"],
-    "typedmcp.protocol.form_answers": ["find_answer_fault", "find_field_fault"],
-    "typedmcp.protocol.headers": ["decode_header"],
-    "typedmcp.protocol.option_checks": ["check_integer", "check_names", "check_seconds"],
-    "typedmcp.protocol.text": ["escape_controls", "log_failure", "visible"],
-    "typedmcp.transports.concurrency": ["is_awaitable", "limit_time", "run_in_daemon_thread"],
-    "typedmcp.transports.locked_files": ["open_lock", "replace_file"],
-    "typedmcp.transports.redaction": ["redact_url"],
-    "typedmcp.transports.turns": ["FairLimit"],
-}
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+else:
+    __getattr__, __dir__ = lazy_names(globals(), {
+        "mcpspec.support.error_text": ["format_value"],
+        "mcpspec.support.handlers": ["MaybeAwaitable"],
+        "mcpspec.support.objects": ["is_array", "is_object"],
+        "mcpspec.support.structs": ["from_builtins", "to_builtins"],
+        "typedmcp.nesting": ["decode_json", "encode_json"],
+        "typedmcp.protocol.form_answers": ["find_answer_fault", "find_field_fault"],
+        "typedmcp.protocol.headers": ["decode_header"],
+        "typedmcp.protocol.option_checks": ["check_integer", "check_names", "check_seconds"],
+        "typedmcp.protocol.text": ["escape_controls", "log_failure", "visible"],
+        "typedmcp.transports.concurrency": ["is_awaitable", "limit_time", "run_in_daemon_thread"],
+        "typedmcp.transports.locked_files": ["open_lock", "replace_file"],
+        "typedmcp.transports.redaction": ["redact_url"],
+        "typedmcp.transports.turns": ["FairLimit"],
+    })  # fmt: skip
 
 __all__ = [
     "FairLimit", "MaybeAwaitable", "check_integer", "check_names", "check_seconds", "decode_header", "decode_json",
     "encode_json", "escape_controls", "find_answer_fault", "find_field_fault", "format_value", "from_builtins",
-    "is_array", "is_awaitable", "is_object", "limit_time", "log_failure", "open_lock", "redact_url", "replace_file",
-    "run_in_daemon_thread", "to_builtins", "visible",
+    "is_array", "is_awaitable", "is_object", "lazy_names", "limit_time", "log_failure", "open_lock", "redact_url",
+    "replace_file", "run_in_daemon_thread", "to_builtins", "visible",
 ]  # fmt: skip
-
-
-def __getattr__(name: str) -> object:
-    """Import a public name when it is first used."""
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(_MODULE_OF[name]), name)
-    globals()[name] = value
-    return value

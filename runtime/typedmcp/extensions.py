@@ -7,10 +7,11 @@ https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning#extens
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
+from typedmcp.lazy import lazy_names
+
+if TYPE_CHECKING:
     from typedmcp.client.extensions import ClientExtension, ExtendedCall, ExtensionClient, LegacyCallForm
     from typedmcp.protocol.extensions import DeclaredExtensions, Extension
     from typedmcp.server.config import TaskSupport
@@ -35,57 +36,24 @@ if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
         restore_call,
         store_call,
     )
-
-_MODULES = {
-    "client.extensions": ["ClientExtension", "ExtendedCall", "ExtensionClient", "LegacyCallForm"],
-    "protocol.extensions": ["DeclaredExtensions", "Extension"],
-    "server.config": ["TaskSupport"],
-    "server.extension_setup": ["HandleWithin"],
-    "server.extensions": ["AdaptTool", "ExtensionListener", "LegacyForm", "RunTool", "ServerExtension", "ToolTask"],
-    "server.runs": [
-        "DetachedContext", "DetachedRun", "SessionHandle", "answers_given", "detach", "encode_result", "exact_result",
-        "find_answer_fault", "restore_call", "store_call",
-    ],
-}  # fmt: skip
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+else:
+    __getattr__, __dir__ = lazy_names(globals(), {
+        ".client.extensions": ["ClientExtension", "ExtendedCall", "ExtensionClient", "LegacyCallForm"],
+        ".protocol.extensions": ["DeclaredExtensions", "Extension"],
+        ".server.config": ["TaskSupport"],
+        ".server.extension_setup": ["HandleWithin"],
+        ".server.extensions": [
+            "AdaptTool", "ExtensionListener", "LegacyForm", "RunTool", "ServerExtension", "ToolTask",
+        ],
+        ".server.runs": [
+            "DetachedContext", "DetachedRun", "SessionHandle", "answers_given", "detach", "encode_result",
+            "exact_result", "find_answer_fault", "restore_call", "store_call",
+        ],
+    })  # fmt: skip
 
 __all__ = [
-    "AdaptTool",
-    "ClientExtension",
-    "DeclaredExtensions",
-    "DetachedContext",
-    "DetachedRun",
-    "ExtendedCall",
-    "Extension",
-    "ExtensionClient",
-    "ExtensionListener",
-    "HandleWithin",
-    "LegacyCallForm",
-    "LegacyForm",
-    "RunTool",
-    "ServerExtension",
-    "SessionHandle",
-    "TaskSupport",
-    "ToolTask",
-    "answers_given",
-    "detach",
-    "encode_result",
-    "exact_result",
-    "find_answer_fault",
-    "restore_call",
-    "store_call",
+    "AdaptTool", "ClientExtension", "DeclaredExtensions", "DetachedContext", "DetachedRun", "ExtendedCall", "Extension",
+    "ExtensionClient", "ExtensionListener", "HandleWithin", "LegacyCallForm", "LegacyForm", "RunTool",
+    "ServerExtension", "SessionHandle", "TaskSupport", "ToolTask", "answers_given", "detach", "encode_result",
+    "exact_result", "find_answer_fault", "restore_call", "store_call",
 ]  # fmt: skip
-
-
-def __getattr__(name: str) -> object:
-    """Import a public name when it is first used."""
-    module = _MODULE_OF.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"typedmcp.{module}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

@@ -36,8 +36,8 @@ class FrameSink(Protocol):
         """Return the function for the frames of a new connection; None for a connection without interest.
 
         A connection of a server is a stream of lines, a session over HTTP, or one request over HTTP without a session.
-        A client has one connection, also if it reconnects. The
-        properties of `info` may change: it is given before the connection opens.
+        A client has one connection, also if it reconnects. The properties of `info` may change: it is given before the
+        connection opens.
         """
         ...
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from typedmcp.errors import moved
 
-__all__ = ["load_satellite"]
+__all__ = ["find_in_satellite", "load_satellite"]
 
 
 def load_satellite(name: str, module: str, use: str = "") -> Any:
@@ -29,3 +29,8 @@ def load_satellite(name: str, module: str, use: str = "") -> Any:
         # An `AttributeError` would lose its text in `from typedmcp import …`.
         raise ImportError(moved(name, extra, use or f"import typedmcp_{module}")) from None
     return import_module(f"typedmcp_{module}")
+
+
+def find_in_satellite(owner: str, name: str, module: str) -> Any:
+    """Return what a name of a module of `typedmcp` stands for in a satellite. Raises `ImportError` as above."""
+    return getattr(load_satellite(f"{owner}.{name}", module, f"from typedmcp_{module} import {name}"), name)

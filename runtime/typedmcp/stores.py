@@ -37,7 +37,6 @@ if not TYPE_CHECKING:  # with `__getattr__`, type checkers would accept every na
         """Find the interface of stores of tasks."""
         if name not in _OF_TASKS:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from typedmcp.satellites import load_satellite
+        from typedmcp.satellites import find_in_satellite
 
-        place = "extensions.tasks"
-        return getattr(load_satellite(f"{__name__}.{name}", place, f"from typedmcp_{place} import {name}"), name)
+        return find_in_satellite(__name__, name, "extensions.tasks")

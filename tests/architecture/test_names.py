@@ -84,6 +84,7 @@ ROOT_MODULES = {
     "extensions",
     "frames",
     "integers",
+    "lazy",
     "limits",
     "nesting",
     "observers",

@@ -7,34 +7,23 @@ start fast.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from typedmcp.building import lazy_names
 
 if TYPE_CHECKING:
     from typedmcp_cli.pytest_plugin import Cassette
     from typedmcp_cli.recording.masks import SECRET_NAMES
     from typedmcp_cli.recording.recorder import Recorder
     from typedmcp_cli.replay import ReplayDifference, ReplayHandler, compare_with_server, replay_server
-
-_MODULES = {
-    "Cassette": "pytest_plugin",
-    "Recorder": "recording.recorder",
-    "ReplayDifference": "replay",
-    "ReplayHandler": "replay",
-    "SECRET_NAMES": "recording.masks",
-    "compare_with_server": "replay",
-    "replay_server": "replay",
-}
+else:
+    __getattr__, __dir__ = lazy_names(globals(), {
+        ".pytest_plugin": ["Cassette"],
+        ".recording.recorder": ["Recorder"],
+        ".replay": ["ReplayDifference", "ReplayHandler", "compare_with_server", "replay_server"],
+        ".recording.masks": ["SECRET_NAMES"],
+    })  # fmt: skip
 
 __all__ = [
     "SECRET_NAMES", "Cassette", "Recorder", "ReplayDifference", "ReplayHandler", "compare_with_server", "replay_server",
 ]  # fmt: skip
-
-
-def __getattr__(name: str) -> object:
-    """Import a public name when it is first used."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-    globals()[name] = value
-    return value

@@ -28,7 +28,6 @@ from typedmcp.client.results.output_validation import OutputValidator
 from typedmcp.client.results.server_description import ServerDescription
 from typedmcp.client.session.subscriptions import Subscription
 from typedmcp.errors import InvalidParamsError, ProtocolError, UsageError
-from typedmcp.frames import open_sink
 from typedmcp.jsonschema.validate import is_available
 from typedmcp.limits import DEFAULT_LIMITS, Limits
 from typedmcp.nesting import encode_json
@@ -90,7 +89,6 @@ class Client:
             raise UsageError("use typedmcp.connect(…), which makes a Client and takes its options")
         check_connect_options(options)
         limits = options.get("limits", DEFAULT_LIMITS)
-        options = {**options, "record": open_sink(options.get("record"), limits)}
         revisions = options.get("revisions", SUPPORTED)
         callbacks = Callbacks(
             options.get("sample"),

@@ -228,7 +228,7 @@ def restore_call(config: ServerConfig, stored: bytes, run: DetachedRun) -> Detac
     meta = _with_token(call.meta, run)
     return DetachedContext(
         backend, method_codec, message.id, RequestMetadata(call.revision, call.meta), meta, call.raw,
-        cast("Any", backend),        params=method_codec.upgrade(message.params, meta),
+        cast("Any", backend), params=method_codec.upgrade(message.params, meta),
     )  # fmt: skip
 
 

@@ -216,9 +216,8 @@ def _start_process(
     parameters: StdioServerParameters, stdin: int, stdout: int, stderr: int | None
 ) -> subprocess.Popen[bytes]:
     environment, command = child_environment(parameters), parameters.command
-    if (
-        not HAS_PROCESS_GROUPS
-    ):  # Windows itself finds only .exe files by a bare name; `npx` and most others are .cmd files
+    if not HAS_PROCESS_GROUPS:
+        # Windows itself finds only .exe files by a bare name; `npx` and most others are .cmd files.
         command = shutil.which(command, path=environment.get("PATH")) or command
     return subprocess.Popen(  # noqa: S603  # the caller chooses the command
         [command, *parameters.args],

@@ -7,10 +7,11 @@ https://modelcontextprotocol.io/extensions/apps/overview
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
+from typedmcp.building import lazy_names
+
+if TYPE_CHECKING:
     from typedmcp_extensions.apps.bridge import BridgeOptions, PageAction, PageBridge
     from typedmcp_extensions.apps.host import FRAME_SANDBOX, PROXY_SANDBOX, AppsClient, HostedPage, load_page
     from typedmcp_extensions.apps.messages import ContainerDimensions, HostContext, ModelContextParams, SizeParams
@@ -29,19 +30,18 @@ if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
     )
     from typedmcp_extensions.apps.proxy import ProxyPage, host_script, proxy_page
     from typedmcp_extensions.apps.server import AppPage, AppsServer
-
-_MODULES = {
-    "bridge": ["BridgeOptions", "PageAction", "PageBridge"],
-    "host": ["FRAME_SANDBOX", "PROXY_SANDBOX", "AppsClient", "HostedPage", "load_page"],
-    "messages": ["ContainerDimensions", "HostContext", "ModelContextParams", "SizeParams"],
-    "metadata": [
-        "APPS", "PAGE_MIME_TYPE", "Audience", "PageCsp", "PageMeta", "PagePermissions", "ToolPage", "is_for_model",
-        "is_for_page", "page_uri", "supports_pages",
-    ],
-    "proxy": ["ProxyPage", "host_script", "proxy_page"],
-    "server": ["AppPage", "AppsServer"],
-}  # fmt: skip
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+else:
+    __getattr__, __dir__ = lazy_names(globals(), {
+        ".bridge": ["BridgeOptions", "PageAction", "PageBridge"],
+        ".host": ["FRAME_SANDBOX", "PROXY_SANDBOX", "AppsClient", "HostedPage", "load_page"],
+        ".messages": ["ContainerDimensions", "HostContext", "ModelContextParams", "SizeParams"],
+        ".metadata": [
+            "APPS", "PAGE_MIME_TYPE", "Audience", "PageCsp", "PageMeta", "PagePermissions", "ToolPage", "is_for_model",
+            "is_for_page", "page_uri", "supports_pages",
+        ],
+        ".proxy": ["ProxyPage", "host_script", "proxy_page"],
+        ".server": ["AppPage", "AppsServer"],
+    })  # fmt: skip
 
 __all__ = [
     "APPS", "FRAME_SANDBOX", "PAGE_MIME_TYPE", "PROXY_SANDBOX", "AppPage", "AppsClient", "AppsServer", "Audience",
@@ -49,17 +49,3 @@ __all__ = [
     "PageBridge", "PageCsp", "PageMeta", "PagePermissions", "ProxyPage", "SizeParams", "ToolPage", "host_script",
     "is_for_model", "is_for_page", "load_page", "page_uri", "proxy_page", "supports_pages",
 ]  # fmt: skip
-
-
-def __getattr__(name: str) -> object:
-    """Import a public name when it is first used."""
-    module = _MODULE_OF.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{module}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

@@ -7,10 +7,11 @@ https://github.com/modelcontextprotocol/ext-tasks/blob/main/specification/draft/
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
+from typedmcp.building import lazy_names
+
+if TYPE_CHECKING:
     from typedmcp_extensions.tasks.blocking import SyncTaskCalls
     from typedmcp_extensions.tasks.client import ClientTasks, OnTaskStatus, TaskCalls
     from typedmcp_extensions.tasks.extension import FINAL_STATUSES, TASKS
@@ -31,38 +32,23 @@ if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
         TaskStore,
         is_unfinished,
     )
-
-_MODULES = {
-    "blocking": ["SyncTaskCalls"],
-    "client": ["ClientTasks", "OnTaskStatus", "TaskCalls"],
-    "extension": ["FINAL_STATUSES", "TASKS"],
-    "journal": ["KnownTask"],
-    "limits": ["TASK_BYTES", "TaskLimits"],
-    "memory": ["MemoryTaskStore"],
-    "server": ["ServerTasks"],
-    "store": [
-        "NewTask", "OnTaskChange", "Outcome", "Question", "Renewal", "TakenTask", "TaskRecord", "TaskStatus",
-        "TaskStore", "TasksFullError", "is_unfinished",
-    ],
-}  # fmt: skip
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+else:
+    __getattr__, __dir__ = lazy_names(globals(), {
+        ".blocking": ["SyncTaskCalls"],
+        ".client": ["ClientTasks", "OnTaskStatus", "TaskCalls"],
+        ".extension": ["FINAL_STATUSES", "TASKS"],
+        ".journal": ["KnownTask"],
+        ".limits": ["TASK_BYTES", "TaskLimits"],
+        ".memory": ["MemoryTaskStore"],
+        ".server": ["ServerTasks"],
+        ".store": [
+            "NewTask", "OnTaskChange", "Outcome", "Question", "Renewal", "TakenTask", "TaskRecord", "TaskStatus",
+            "TaskStore", "TasksFullError", "is_unfinished",
+        ],
+    })  # fmt: skip
 
 __all__ = [
     "FINAL_STATUSES", "TASKS", "TASK_BYTES", "ClientTasks", "KnownTask", "MemoryTaskStore", "NewTask", "OnTaskChange",
     "OnTaskStatus", "Outcome", "Question", "Renewal", "ServerTasks", "SyncTaskCalls", "TakenTask", "TaskCalls",
     "TaskLimits", "TaskRecord", "TaskStatus", "TaskStore", "TasksFullError", "is_unfinished",
 ]  # fmt: skip
-
-
-def __getattr__(name: str) -> object:
-    """Import a public name when it is first used."""
-    module = _MODULE_OF.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{module}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from typedmcp.client.connection.negotiation import ClientIdentity, is_modern_error, negotiate
@@ -32,7 +31,7 @@ from typedmcp.errors import (
     UsageError,
     missing_extra,
 )
-from typedmcp.frames import ObservedTransport, OnFrame, Sender
+from typedmcp.frames import ObservedTransport, OnFrame, Sender, open_sink
 from typedmcp.limits import DEFAULT_LIMITS, Limits
 from typedmcp.revisions.features import FEATURES
 from typedmcp.transports import Transport
@@ -81,7 +80,7 @@ class SessionOpener:
         self._limits = options.get("limits", DEFAULT_LIMITS)
         self._timeout = options.get("timeout", 60.0)
         self._probe = options.get("probe", 5.0)
-        self._on_frame = _frame_callback(options, incoming)
+        self._on_frame = _frame_callback(options, incoming, self._limits)
         if options.get("restart") and not can_reopen(self.target):
             raise UsageError("restart: a transport cannot be opened again; restart needs a command or an address")
         self.endpoint: Endpoint | None = _open_endpoint(self.target, options, self._limits)
@@ -222,14 +221,14 @@ def _remember(key: str, revision: str, is_legacy_sse: bool) -> None:
     known_servers[key] = _KnownServer(revision, is_legacy_sse, expires)
 
 
-def _frame_callback(options: ConnectOptions, incoming: IncomingMessageHandler) -> OnFrame | None:
+def _frame_callback(options: ConnectOptions, incoming: IncomingMessageHandler, limits: Limits) -> OnFrame | None:
     """Return the callback for each message: that of the option, of the sink, or both."""
-    on_frame, record = options.get("on_frame"), options.get("record")
-    if record is None or isinstance(record, str | PathLike):  # the client has opened the file
+    on_frame, sink = options.get("on_frame"), open_sink(options.get("record"), limits)
+    if sink is None:
         return on_frame
     from typedmcp.client.session.observation import SessionInfo  # loaded where it is used
 
-    recorded = record.open(SessionInfo(incoming))
+    recorded = sink.open(SessionInfo(incoming))
     return on_frame if recorded is None else recorded if on_frame is None else _both(recorded, on_frame)
 
 

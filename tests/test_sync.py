@@ -157,45 +157,28 @@ def test_a_blocking_call_in_the_event_loop_of_the_client_raises_usage_error() ->
     assert "would wait for itself" in str(errors[0])
 
 
-PAIRS: list[tuple[type, type]] = [(sync.SyncClient, Client), (sync.SyncClientGroup, typedmcp.ClientGroup)]
 BLOCKING = [
-    (kind, original, name)
-    for kind, original in PAIRS
-    for name in dir(kind)
-    if not name.startswith("_") and name != "run" and callable(getattr(kind, name, None))
+    name
+    for name in dir(sync.SyncClient)
+    if not name.startswith("_") and name != "run" and callable(getattr(sync.SyncClient, name, None))
 ]
 
 
-@each("kind, original, name", BLOCKING)
-def test_a_blocking_method_has_the_parameters_of_the_async_method(kind: type, original: type, name: str) -> None:
-    blocking, awaited = (inspect.signature(getattr(each, name)) for each in (kind, original))
+@each("name", BLOCKING)
+def test_a_blocking_method_has_the_parameters_of_the_async_method(name: str) -> None:
+    blocking, awaited = (inspect.signature(getattr(each, name)) for each in (sync.SyncClient, Client))
     assert blocking.parameters == awaited.parameters
 
 
-@each("kind, original, name", [each for each in BLOCKING if each[2] not in ("open", "close", "listen")])
-def test_a_blocking_method_has_the_documentation_of_the_async_method(kind: type, original: type, name: str) -> None:
-    assert getattr(kind, name).__doc__ == getattr(original, name).__doc__
+@each("name", [each for each in BLOCKING if each not in ("open", "close", "listen")])
+def test_a_blocking_method_has_the_documentation_of_the_async_method(name: str) -> None:
+    assert getattr(sync.SyncClient, name).__doc__ == getattr(Client, name).__doc__
 
 
-@each("kind, original", PAIRS)
-def test_every_method_of_the_async_client_has_a_blocking_one(kind: type, original: type) -> None:
-    public = {name for name in vars(original) if not name.startswith("_") and hasattr(original, name)}
-    assert public == {name for of, _, name in BLOCKING if of is kind} | (
-        public & {"server", "revision", "is_connected", "extension", "decode"}  # `run` has a client with the last two
-    )
-
-
-def test_a_blocking_group_calls_its_servers_and_has_the_failures() -> None:
-    failed: list[str] = []
-    config: dict[str, Any] = {"all": server.Everything(), "gone": ["no-such-command"]}
-    with sync.connect_all(config, on_failure=lambda name, error: failed.append(name), separator="-") as group:
-        assert [*group.servers] == ["all"]
-        assert [*group.failures] == failed == ["gone"]
-        assert "all-test_x_mcp_header" in [tool.name for tool in group.tools()]
-        assert text(group.call_tool("all-test_x_mcp_header", {"region": "north"})) == "Region: north"
-        assert group.call_tool("all-test_x_mcp_header", {"region": "south"}, result_type=str) == "Region: south"
-    with pytest.raises(typedmcp.UsageError, match="closed"):
-        group.open()
+def test_every_method_of_the_async_client_has_a_blocking_one() -> None:
+    public = {name for name in vars(Client) if not name.startswith("_") and hasattr(Client, name)}
+    others = {"server", "revision", "is_connected", "extension", "decode"}  # `run` has a client with the last two
+    assert public == {*BLOCKING, *others}
 
 
 def test_callbacks_can_make_calls_that_lead_to_further_callbacks() -> None:

@@ -13,9 +13,7 @@ if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
     from typedmcp import sync, types
     from typedmcp.app import AssistantMessage, Audio, CallNext, File, Image, Middleware, Server, UserMessage
     from typedmcp.client import CallOptions, ChangeEvent, Client, ConnectOptions, Subscription, connect, with_defaults
-    from typedmcp.client.config import ServerEntry, load_config
     from typedmcp.client.extensions import ClientExtension
-    from typedmcp.client.group import ClientGroup, connect_all
     from typedmcp.client.results.text import text_of
     from typedmcp.errors import (
         AuthorizationRequiredError,
@@ -65,9 +63,7 @@ if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
 _MODULES = {
     "app": ["AssistantMessage", "Audio", "CallNext", "File", "Image", "Middleware", "Server", "UserMessage"],
     "client": ["CallOptions", "ChangeEvent", "Client", "ConnectOptions", "Subscription", "connect", "with_defaults"],
-    "client.config": ["ServerEntry", "load_config"],
     "client.extensions": ["ClientExtension"],
-    "client.group": ["ClientGroup", "connect_all"],
     "client.results.text": ["text_of"],
     "errors": [
         "AuthorizationRequiredError", "CallLostError", "ConnectionLostError", "DecodeError", "Error",
@@ -101,16 +97,16 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 
 __all__ = [
     "AssistantMessage", "Audio", "Auth", "AuthorizationRequiredError", "CallLostError", "CallNext", "CallOptions",
-    "ChangeEvent", "Changes", "Client", "ClientExtension", "ClientGroup", "ConnectOptions",
+    "ChangeEvent", "Changes", "Client", "ClientExtension", "ConnectOptions",
     "ConnectionLostError", "Context", "DecodeError", "Diagnostic", "DiagnosticKind", "DpopVerifier", "Elicited",
     "Error", "Extension", "File", "HeaderMismatchError", "HttpStatusError", "Image", "InputUnavailableError",
     "InsufficientScopeError", "IntrospectionVerifier", "InvalidParamsError", "JwtVerifier", "Limits", "MemoryStore",
     "MethodNotFoundError", "Middleware", "MissingCapabilityError", "Principal", "ProtocolError",
     "RemoteError", "RequestTimeoutError", "ResourceNotFoundError", "Server",
-    "ServerBusyError", "ServerConfig", "ServerEntry", "ServerExtension", "ServerOptions", "SignInError",
+    "ServerBusyError", "ServerConfig", "ServerExtension", "ServerOptions", "SignInError",
     "StateSigner", "StaticTokens", "StdioServerParameters", "Store", "Subscription", "TaskCancelledError",
     "ToolError", "Transport", "UnsupportedVersionError", "UsageError", "UserMessage", "__version__",
-    "asgi", "connect", "connect_all", "in_thread", "load_config", "memory_pair", "serve", "serve_async", "sync",
+    "asgi", "connect", "in_thread", "memory_pair", "serve", "serve_async", "sync",
     "text_of", "types", "with_defaults",
 ]  # fmt: skip
 
@@ -127,7 +123,9 @@ _MEANT = {
 _SATELLITES = {
     **dict.fromkeys(("ClientPool", "Gateway"), "gateway"),
     "Recorder": "cli",
-    **dict.fromkeys(("LlmApi", "call_for", "tools_for"), "hosts"),
+    **dict.fromkeys(
+        ("ClientGroup", "LlmApi", "ServerEntry", "call_for", "connect_all", "load_config", "tools_for"), "hosts"
+    ),
     **dict.fromkeys(("Telemetry", "instrument", "uninstrument"), "otel"),
     **dict.fromkeys(("RedisStore", "RedisTaskStore"), "redis"),
     **dict.fromkeys(("ClientTasks", "MemoryTaskStore", "ServerTasks", "TaskLimits", "TaskStore"), "extensions.tasks"),

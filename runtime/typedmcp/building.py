@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from mcpspec.support.handlers import MaybeAwaitable
     from mcpspec.support.objects import is_array, is_object
     from mcpspec.support.structs import from_builtins, to_builtins
+    from typedmcp.jsonschema.explain import explain
+    from typedmcp.jsonschema.values import convert
     from typedmcp.nesting import decode_json, encode_json
+    from typedmcp.protocol.diagnostics import deliver_diagnostic
     from typedmcp.protocol.form_answers import find_answer_fault, find_field_fault
     from typedmcp.protocol.headers import decode_header
     from typedmcp.protocol.option_checks import check_integer, check_names, check_seconds
@@ -30,7 +33,10 @@ else:
         "mcpspec.support.handlers": ["MaybeAwaitable"],
         "mcpspec.support.objects": ["is_array", "is_object"],
         "mcpspec.support.structs": ["from_builtins", "to_builtins"],
+        "typedmcp.jsonschema.explain": ["explain"],
+        "typedmcp.jsonschema.values": ["convert"],
         "typedmcp.nesting": ["decode_json", "encode_json"],
+        "typedmcp.protocol.diagnostics": ["deliver_diagnostic"],
         "typedmcp.protocol.form_answers": ["find_answer_fault", "find_field_fault"],
         "typedmcp.protocol.headers": ["decode_header"],
         "typedmcp.protocol.option_checks": ["check_integer", "check_names", "check_seconds"],
@@ -42,8 +48,9 @@ else:
     })  # fmt: skip
 
 __all__ = [
-    "FairLimit", "MaybeAwaitable", "check_integer", "check_names", "check_seconds", "decode_header", "decode_json",
-    "encode_json", "escape_controls", "find_answer_fault", "find_field_fault", "format_value", "from_builtins",
-    "is_array", "is_awaitable", "is_object", "lazy_names", "limit_time", "log_failure", "open_lock", "redact_url",
-    "replace_file", "run_in_daemon_thread", "to_builtins", "visible",
+    "FairLimit", "MaybeAwaitable", "check_integer", "check_names", "check_seconds", "convert", "decode_header",
+    "decode_json", "deliver_diagnostic", "encode_json", "escape_controls", "explain", "find_answer_fault",
+    "find_field_fault", "format_value", "from_builtins", "is_array", "is_awaitable", "is_object", "lazy_names",
+    "limit_time", "log_failure", "open_lock", "redact_url", "replace_file", "run_in_daemon_thread", "to_builtins",
+    "visible",
 ]  # fmt: skip

@@ -1,16 +1,12 @@
 """Services, such as gateways: handlers that pass requests on, and describe themselves while they are served.
 
 `Service` is their base class, and `JsonResult` a result that is passed on as it is. A `Context` says who calls
-(`ctx.caller`), what the client wrote (`ctx.raw_params()`), and when its session ends (`ctx.on_session_end`). The
-functions are about what a service connects to: targets, and configurations of servers.
+(`ctx.caller`), what the client wrote (`ctx.raw_params()`), and when its session ends (`ctx.on_session_end`).
 `docs/building-on-typedmcp.md` has an example.
 """
 
 from __future__ import annotations
 
-from typedmcp.client.config import Config, load_entries, read_config
-from typedmcp.client.connection.options import check_connect_options
-from typedmcp.client.connection.targets import describe_target, is_url, target_key
 from typedmcp.client.http.authorization import Credentials
 from typedmcp.protocol.json_results import JsonResult
 from typedmcp.protocol.notifications import Change
@@ -19,7 +15,6 @@ from typedmcp.server.extension_setup import OfferedExtension
 from typedmcp.server.service import AppLink, Caller, CallerKind, OpenMember, Service, WorkerLink
 
 __all__ = [
-    "AppLink", "Caller", "CallerKind", "Change", "Config", "Credentials", "ExtensionListener", "JsonResult",
-    "OfferedExtension", "OpenMember", "Service", "WorkerLink", "check_connect_options", "describe_target", "is_url",
-    "load_entries", "read_config", "target_key",
+    "AppLink", "Caller", "CallerKind", "Change", "Credentials", "ExtensionListener", "JsonResult", "OfferedExtension",
+    "OpenMember", "Service", "WorkerLink",
 ]  # fmt: skip

@@ -16,30 +16,26 @@ import warnings
 import weakref
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import wraps
+from functools import partial, wraps
 from types import TracebackType
 from typing import (
     TYPE_CHECKING,
     Any,
     Concatenate,
     Final,
-    ForwardRef,
     Generic,
     ParamSpec,
+    Protocol,
     Self,
     TypeVar,
     Unpack,
-    cast,
     overload,
 )
 
 from mcpspec.support.methods import Method
 from typedmcp import client as async_client
 from typedmcp import dialect
-from typedmcp.client import CallOptions, ChangeEvent, Client, ConnectOptions, ServerDescription, Target
-from typedmcp.client.config import Config
-from typedmcp.client.group import ClientGroup
-from typedmcp.client.group import connect_all as async_connect_all
+from typedmcp.client import Arguments, CallOptions, ChangeEvent, Client, ConnectOptions, ServerDescription, Target
 from typedmcp.client.guesses import BLOCKING_ATTRIBUTES
 from typedmcp.errors import UsageError
 from typedmcp.transports.concurrency import is_awaitable, new_event_loop, run_in_daemon_thread
@@ -47,11 +43,9 @@ from typedmcp.transports.concurrency import is_awaitable, new_event_loop, run_in
 if TYPE_CHECKING:
     from typing_extensions import TypeForm
 
-    from typedmcp.client.requests.arguments import Arguments
-else:
-    Arguments = ForwardRef("Arguments", module="typedmcp.client.requests.arguments")  # for `inspect.signature`
-
-__all__ = ["SyncClient", "SyncClientGroup", "SyncSubscription", "connect", "connect_all"]
+__all__ = [
+    "BlockingClient", "SyncClient", "SyncSubscription", "blocking", "blocking_iterator", "connect", "in_loop",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:
@@ -63,10 +57,20 @@ A = ParamSpec("A")
 P = TypeVar("P")
 R = TypeVar("R")
 T = TypeVar("T")
-C = TypeVar("C", Client, ClientGroup)
 
 _EXIT_TIMEOUT: Final = 10.0
 """Seconds for the end of clients that are open at the end of the process, and of interrupted calls."""
+
+
+class _AsyncClient(Protocol):
+    """A client of one server, or of several, that a blocking client runs."""
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+C = TypeVar("C", bound=_AsyncClient)
 
 
 class EventLoopThread:
@@ -137,7 +141,7 @@ class _Job(Generic[T]):
 
 _lock = threading.Lock()
 _shared_thread: EventLoopThread | None = None
-_open_clients: weakref.WeakSet[_BlockingClient[Any]] = weakref.WeakSet()
+_open_clients: weakref.WeakSet[BlockingClient[Any]] = weakref.WeakSet()
 
 
 def _get_shared_thread() -> EventLoopThread:
@@ -158,7 +162,7 @@ def _close_all() -> None:
     _open_clients.clear()
 
 
-async def _close_together(clients: list[_BlockingClient[Any]]) -> None:
+async def _close_together(clients: list[BlockingClient[Any]]) -> None:
     closing = [asyncio.create_task(client.async_client.close()) for client in clients]
     await asyncio.wait(closing, timeout=_EXIT_TIMEOUT)
 
@@ -201,17 +205,21 @@ def _run_in_thread(callback: Callable[..., Any]) -> Callable[..., Any]:
 # Blocking methods
 
 
-class _BlockingClient(Generic[C]):
-    """Runs the methods of an async client, or of a group of them, in the event loop of a thread."""
+class BlockingClient(Generic[C]):
+    """Runs the methods of an async client, or of a group of them, in the event loop of a thread.
 
-    def __init__(self, make: Callable[[], C]) -> None:
+    It is also for libraries: `blocking`, `blocking_iterator` and `in_loop` make the methods of a class that is derived
+    from it, `call_tool` among them.
+    """
+
+    def __init__(self, make: Callable[..., C], options: Mapping[str, Any]) -> None:
         self.loop_thread: EventLoopThread = _get_shared_thread()
 
         async def make_in_loop() -> C:
-            return make()
+            return make(**_with_threads(options))
 
         self.async_client: C = self.loop_thread.run(make_in_loop())
-        """The async client or group. It belongs to the event loop of `loop_thread`."""
+        """The async client. It belongs to the event loop of `loop_thread`."""
 
     def __enter__(self) -> Self:
         self.open()
@@ -250,7 +258,7 @@ class _BlockingClient(Generic[C]):
         """
         return self.loop_thread.run(function(self.async_client, *args, **_with_threads(kwargs)))
 
-    # Overloads do not pass through `_blocking`, so those of the methods that have some are repeated for type checkers.
+    # Overloads do not pass through `blocking`, so those of the methods that have some are repeated for type checkers.
 
     if TYPE_CHECKING:
 
@@ -282,23 +290,23 @@ class _BlockingClient(Generic[C]):
         locals().update(BLOCKING_ATTRIBUTES)
 
 
-def _blocking(
+def blocking(
     method: Callable[Concatenate[C, A], Coroutine[Any, Any, R]],
-) -> Callable[Concatenate[_BlockingClient[C], A], R]:
-    """Make a blocking method from an async one."""
+) -> Callable[Concatenate[BlockingClient[C], A], R]:
+    """Make a method of a `BlockingClient` from an async method, and wait for its result."""
 
     @wraps(method)
-    def call(self: _BlockingClient[C], /, *args: A.args, **kwargs: A.kwargs) -> R:
+    def call(self: BlockingClient[C], /, *args: A.args, **kwargs: A.kwargs) -> R:
         return self.loop_thread.run(method(self.async_client, *args, **_with_threads(kwargs)))
 
     return call
 
 
-def _in_loop(method: Callable[Concatenate[C, A], R]) -> Callable[Concatenate[_BlockingClient[C], A], R]:
-    """Make a method that runs a plain one in the event loop."""
+def in_loop(method: Callable[Concatenate[C, A], R]) -> Callable[Concatenate[BlockingClient[C], A], R]:
+    """Make a method of a `BlockingClient` that runs a plain method in the event loop."""
 
     @wraps(method)
-    def call(self: _BlockingClient[C], /, *args: A.args, **kwargs: A.kwargs) -> R:
+    def call(self: BlockingClient[C], /, *args: A.args, **kwargs: A.kwargs) -> R:
         async def run() -> R:
             return method(self.async_client, *args, **kwargs)
 
@@ -307,13 +315,13 @@ def _in_loop(method: Callable[Concatenate[C, A], R]) -> Callable[Concatenate[_Bl
     return call
 
 
-def _iterating(
+def blocking_iterator(
     method: Callable[Concatenate[C, A], AsyncIterator[T]],
-) -> Callable[Concatenate[_BlockingClient[C], A], Iterator[T]]:
-    """Make a method that returns an iterator from one that returns an async iterator."""
+) -> Callable[Concatenate[BlockingClient[C], A], Iterator[T]]:
+    """Make a method of a `BlockingClient` that returns an iterator, from one that returns an async iterator."""
 
     @wraps(method)
-    def call(self: _BlockingClient[C], /, *args: A.args, **kwargs: A.kwargs) -> Iterator[T]:
+    def call(self: BlockingClient[C], /, *args: A.args, **kwargs: A.kwargs) -> Iterator[T]:
         return _iterate(self.loop_thread, method(self.async_client, *args, **_with_threads(kwargs)))
 
     return call
@@ -337,29 +345,14 @@ def connect(target: Target, **options: Unpack[ConnectOptions]) -> SyncClient:
     return SyncClient(target, options)
 
 
-def connect_all(
-    config: Config,
-    *,
-    separator: str = "_",
-    on_failure: Callable[[str, Exception], object] | None = None,
-    **options: Unpack[ConnectOptions],
-) -> SyncClientGroup:
-    """Return a blocking group of clients for several servers. Enter it with `with`, or use `open()` and `close()`.
-
-    Takes the configurations and options of `typedmcp.connect_all`. `on_failure` runs in the event loop of the group,
-    and must neither wait nor use the group.
-    """
-    return SyncClientGroup(config, options, separator=separator, on_failure=on_failure)
-
-
-class SyncClient(_BlockingClient[Client]):
+class SyncClient(BlockingClient[Client]):
     """A blocking client of one server, with the methods of `typedmcp.Client`. `typedmcp.sync.connect` makes it.
 
     Several threads may use it at once. Ctrl-C ends a call that waits, and cancels it at the server.
     """
 
     def __init__(self, target: Target, options: ConnectOptions) -> None:
-        super().__init__(lambda: async_client.connect(target, **cast("ConnectOptions", _with_threads(options))))
+        super().__init__(partial(async_client.connect, target), options)
 
     @property
     def server(self) -> ServerDescription:
@@ -389,29 +382,29 @@ class SyncClient(_BlockingClient[Client]):
         def send(self, *args: Any, **options: Any) -> Any: ...
 
     else:
-        send = _blocking(Client.send)
-        call_tool = _blocking(Client.call_tool)
+        send = blocking(Client.send)
+        call_tool = blocking(Client.call_tool)
 
     # In an installed package, type checkers infer the types of attributes only if they are `Final`.
 
-    send_raw: Final = _blocking(Client.send_raw)
-    notify: Final = _blocking(Client.notify)
-    report: Final = _in_loop(Client.report)
-    list_tools: Final = _blocking(Client.list_tools)
-    list_resources: Final = _blocking(Client.list_resources)
-    list_resource_templates: Final = _blocking(Client.list_resource_templates)
-    list_prompts: Final = _blocking(Client.list_prompts)
-    read_resource: Final = _blocking(Client.read_resource)
-    get_prompt: Final = _blocking(Client.get_prompt)
-    complete: Final = _blocking(Client.complete)
-    ping: Final = _blocking(Client.ping)
-    set_log_level: Final = _blocking(Client.set_log_level)
-    notify_roots_changed: Final = _blocking(Client.notify_roots_changed)
+    send_raw: Final = blocking(Client.send_raw)
+    notify: Final = blocking(Client.notify)
+    report: Final = in_loop(Client.report)
+    list_tools: Final = blocking(Client.list_tools)
+    list_resources: Final = blocking(Client.list_resources)
+    list_resource_templates: Final = blocking(Client.list_resource_templates)
+    list_prompts: Final = blocking(Client.list_prompts)
+    read_resource: Final = blocking(Client.read_resource)
+    get_prompt: Final = blocking(Client.get_prompt)
+    complete: Final = blocking(Client.complete)
+    ping: Final = blocking(Client.ping)
+    set_log_level: Final = blocking(Client.set_log_level)
+    notify_roots_changed: Final = blocking(Client.notify_roots_changed)
 
-    tools: Final = _iterating(Client.tools)
-    resources: Final = _iterating(Client.resources)
-    resource_templates: Final = _iterating(Client.resource_templates)
-    prompts: Final = _iterating(Client.prompts)
+    tools: Final = blocking_iterator(Client.tools)
+    resources: Final = blocking_iterator(Client.resources)
+    resource_templates: Final = blocking_iterator(Client.resource_templates)
+    prompts: Final = blocking_iterator(Client.prompts)
 
     def listen(
         self,
@@ -468,39 +461,12 @@ class SyncSubscription:
         self._loop_thread.run(self._subscription.close())
 
 
-class SyncClientGroup(_BlockingClient[ClientGroup]):
-    """Blocking clients of several servers, with the methods of `typedmcp.ClientGroup`. `connect_all` makes it."""
+if not TYPE_CHECKING:  # with `__getattr__`, type checkers would accept every name
 
-    def __init__(
-        self,
-        config: Config,
-        options: ConnectOptions,
-        *,
-        separator: str,
-        on_failure: Callable[[str, Exception], object] | None,
-    ) -> None:
-        in_threads = cast("ConnectOptions", _with_threads(options))
-        super().__init__(lambda: async_connect_all(config, separator=separator, on_failure=on_failure, **in_threads))
+    def __getattr__(name: str) -> object:
+        """Find the blocking groups of clients."""
+        if name not in ("SyncClientGroup", "connect_all"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from typedmcp.satellites import find_in_satellite
 
-    @property
-    def failures(self) -> Mapping[str, Exception]:
-        """The error of each server that could not be connected to, as in `ClientGroup.failures`."""
-        return self.async_client.failures
-
-    @property
-    def servers(self) -> Mapping[str, ServerDescription]:
-        """The descriptions of the connected servers by name, in order."""
-        return {name: client.server for name, client in self.async_client.clients.items()}
-
-    if not TYPE_CHECKING:
-        call_tool = _blocking(ClientGroup.call_tool)
-
-    report: Final = _in_loop(ClientGroup.report)
-    list_tools: Final = _blocking(ClientGroup.list_tools)
-    list_prompts: Final = _blocking(ClientGroup.list_prompts)
-    list_resources: Final = _blocking(ClientGroup.list_resources)
-    list_resource_templates: Final = _blocking(ClientGroup.list_resource_templates)
-    read_resource: Final = _blocking(ClientGroup.read_resource)
-    get_prompt: Final = _blocking(ClientGroup.get_prompt)
-
-    tools: Final = _iterating(ClientGroup.tools)
+        return find_in_satellite(__name__, name, "hosts.sync")

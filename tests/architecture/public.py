@@ -42,4 +42,5 @@ PUBLIC = (
     *(satellite.package.name for satellite in SATELLITES),
     "typedmcp_extensions.apps",
     "typedmcp_extensions.tasks",
+    "typedmcp_hosts.sync",
 )

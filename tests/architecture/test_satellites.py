@@ -141,6 +141,9 @@ def test_the_page_on_building_lists_the_public_modules() -> None:
         ("typedmcp.Gateway", "gateway"),
         ("typedmcp.gateway.NameRules", "gateway"),
         ("typedmcp.tools_for", "hosts"),
+        ("typedmcp.connect_all", "hosts"),
+        ("typedmcp.ServerEntry", "hosts"),
+        ("typedmcp.sync.connect_all", "hosts"),
         ("typedmcp.RedisStore", "redis"),
         ("typedmcp.RedisTaskStore", "redis"),
         ("typedmcp.server.store.redis", "redis"),
@@ -152,7 +155,7 @@ def test_a_name_of_a_satellite_is_found_or_says_how_to_install_it(place: str, ex
     origin = found if inspect.ismodule(found) else inspect.getmodule(found)
     assert origin is not None
     assert origin.__name__.startswith(f"typedmcp_{extra}")
-    hidden = {place, module} - {"typedmcp", "typedmcp.stores"}
+    hidden = {place, module} - {"typedmcp", "typedmcp.stores", "typedmcp.sync"}
     with pytest.MonkeyPatch.context() as patch:
         for loaded in [key for key in sys.modules if key.startswith(f"typedmcp_{extra}") or key in hidden]:
             patch.delitem(sys.modules, loaded)

@@ -17,7 +17,6 @@ LARGE_CLASSES: dict[str, str] = {
     "AppState": "what all requests to an application share: each attribute is a component or a limit",
     "AsgiApp": "one method for each kind of request, and the options of each, read for every request",
     "Client": _FOR_USERS,
-    "ClientGroup": _FOR_USERS,
     "ClientSession": "two kinds of connections share the calls in flight, the deadlines and what ends them",
     "ConnectOptions": _OPTIONS,
     "ConnectionManager": "options that each connection is opened with, beside the state of the present one",

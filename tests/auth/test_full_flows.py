@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from jwt.algorithms import ECAlgorithm
 
 import typedmcp
+import typedmcp_hosts
 from tests.auth.provider import Person, Provider, needs_provider, provider, resource
 from tests.browser import CHROMIUM, DRIVER, browser
 from tests.client.http.scripted_http import Request, Wire, serving
@@ -222,7 +223,7 @@ def test_servers_with_one_authorization_server_get_tokens_of_their_own(issuer: P
         storage = auth.MemoryStorage()
         with resource(issuer.issuer) as other:
             servers = {"one": url, "two": other}
-            async with typedmcp.connect_all(servers, auth=ada.sign_in(storage=storage), **OPTIONS) as group:
+            async with typedmcp_hosts.connect_all(servers, auth=ada.sign_in(storage=storage), **OPTIONS) as group:
                 assert not group.failures
             assert {asked["resource"] for asked in ada.asked} == {url, other}
             assert len({asked["client_id"] for asked in ada.asked}) == 1

@@ -14,6 +14,7 @@ from urllib.request import urlopen
 import pytest
 
 import typedmcp
+import typedmcp_hosts
 from tests.auth.scripted import pass_time, protected, sign_in, visit
 from tests.cases import each
 from tests.client.http.scripted_http import Request, Wire
@@ -384,7 +385,7 @@ def test_the_blocking_client_and_groups_sign_in() -> None:
     async def main() -> None:
         async with protected() as (url, _, first), protected() as (other, _, second):
             config = {"a": url, "b": other}
-            async with typedmcp.connect_all(config, auth=sign_in(), **OPTIONS) as group:
+            async with typedmcp_hosts.connect_all(config, auth=sign_in(), **OPTIONS) as group:
                 assert not group.failures
             assert {first.paths().count("/token"), second.paths().count("/token")} == {1}
 
@@ -441,7 +442,7 @@ def test_an_entry_of_a_configuration_signs_in(monkeypatch: pytest.MonkeyPatch, t
         async with protected() as (url, script, server):
             for _ in range(2):
                 entries = {"protected": {"url": url, "auth": "oauth"}}
-                async with typedmcp.connect_all(entries, auth="of the other servers", **OPTIONS) as group:
+                async with typedmcp_hosts.connect_all(entries, auth="of the other servers", **OPTIONS) as group:
                     assert not group.failures
             assert "of the other servers" not in script.seen
             assert len(server.forms()) == 1

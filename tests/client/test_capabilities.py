@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+import typedmcp_hosts
 from tests import spoken
 from tests.cases import each
 from tests.client.test_misbehaviour import COMPLETE, played
@@ -133,7 +134,7 @@ def test_the_blocking_client_and_groups_share_the_check() -> None:
     async def main() -> None:
         failures: list[tuple[str, Exception]] = []
         targets = {"a": Tools(), "b": server.Everything()}
-        async with typedmcp.connect_all(
+        async with typedmcp_hosts.connect_all(
             targets, revisions=["2025-11-25"], on_failure=lambda name, error: failures.append((name, error))
         ) as group:
             assert {prompt.name.partition("_")[0] for prompt in await group.list_prompts()} == {"b"}

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+import typedmcp_hosts
 from tests.paths import ROOT
 from tests.server.scripted import run
 from typedmcp.transports.process_parameters import StdioServerParameters
@@ -28,7 +29,7 @@ def blocks(section: str, language: str = "python") -> list[str]:
 
 async def execute(code: str, **names: Any) -> Any:
     """Run code with `await`, and return its variables."""
-    made: dict[str, Any] = {"typedmcp": typedmcp, **names}
+    made: dict[str, Any] = {"typedmcp": typedmcp, "typedmcp_hosts": typedmcp_hosts, **names}
     exec(f"async def main():\n{indent(code, '    ')}\n    return locals()", made)  # noqa: S102  # the documentation's own
     return await made["main"]()
 
@@ -124,7 +125,7 @@ def test_the_configuration() -> None:
     (text,) = blocks("Many servers", "json")
     reports: list[Any] = []
     variables = {"HOME": "/home/ada", "WIKI_TOKEN": "secret"}
-    found = typedmcp.load_config(json.loads(text), variables=variables, on_diagnostic=reports.append)
+    found = typedmcp_hosts.load_config(json.loads(text), variables=variables, on_diagnostic=reports.append)
     assert reports == []
     assert [(entry.problem, entry.disabled) for entry in found.values()] == [(None, False), (None, False), (None, True)]
     target = StdioServerParameters("npx", ["-y", "files-server", "/home/ada/notes"], env={"LEVEL": "info"})

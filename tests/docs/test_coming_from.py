@@ -23,6 +23,7 @@ from pydantic import BaseModel, Field
 
 import typedmcp
 import typedmcp_gateway
+import typedmcp_hosts
 from tests import acme
 from tests.cases import each
 from tests.docs.markdown import prose, tables
@@ -172,7 +173,7 @@ def _names() -> dict[str, Any]:
         "Field": Field, "Literal": Literal, "Person": Person, "Place": Place, "Point": Point, "Path": Path, "f": f,
         "key": bytes(16), "lifespan": lifespan, "m": m, "path": ROOT / "LICENSE", "server": server, "structs": structs,
         "ServerTasks": ServerTasks, "sub": sub, "sys": sys, "thing": Thing(), "typedmcp_gateway": typedmcp_gateway,
-        "verify": verify,
+        "typedmcp_hosts": typedmcp_hosts, "verify": verify,
     }  # fmt: skip
 
 
@@ -969,7 +970,7 @@ async def _(code: str) -> None:
 @row("several servers")
 async def _(code: str) -> None:
     made = (await ran(code))["_"]
-    assert isinstance(made, Client | typedmcp.ClientGroup)
+    assert isinstance(made, Client | typedmcp_hosts.ClientGroup)
 
 
 async def _by_client(code: str, **names: Any) -> Any:

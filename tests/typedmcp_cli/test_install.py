@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import pytest
 
-import typedmcp
+import typedmcp_hosts
 from tests.cases import each
 from tests.docs.markdown import blocks
 from tests.paths import ROOT
@@ -68,7 +68,7 @@ def test_the_written_entry_starts_the_server_in_any_folder(home: Path, in_proces
     for name, host in HOSTS.items():
         done = in_process("install", "weather.py:server", "--host", name, "--write", "--env", "A=b")
         assert done.status == 0, done.err
-        entry = typedmcp.load_config(host.find_file(home))["weather"].target
+        entry = typedmcp_hosts.load_config(host.find_file(home))["weather"].target
         assert isinstance(entry, StdioServerParameters)
         assert entry.env == {"A": "b"}
         commands.add((entry.command, *entry.args))
@@ -175,5 +175,5 @@ def test_what_cannot_be_installed_is_rejected(arguments: list[str], expected: st
 def test_headers_of_a_url_are_written(home: Path, in_process: InProcess) -> None:
     done = in_process("install", URL, "--host", "cursor", "--header", "X-Team: blue", "--write")
     assert done.status == 0
-    found = typedmcp.load_config(home / ".cursor" / "mcp.json")["weather-example-com"]
+    found = typedmcp_hosts.load_config(home / ".cursor" / "mcp.json")["weather-example-com"]
     assert (found.target, found.headers) == (URL, {"X-Team": "blue"})

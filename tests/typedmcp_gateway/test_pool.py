@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+import typedmcp_hosts
 from tests.cases import each
 from tests.helpers import LEGACY, run
 from typedmcp.transports.turns import FairLimit
@@ -390,7 +391,7 @@ def test_closing_a_pool_ends_callers_that_wait() -> None:
 
 
 def test_entries_of_a_configuration_are_targets(command: list[str]) -> None:
-    entries = typedmcp.load_config({"mcpServers": {"numbers": {"command": command[0], "args": command[1:]}}})
+    entries = typedmcp_hosts.load_config({"mcpServers": {"numbers": {"command": command[0], "args": command[1:]}}})
 
     async def main() -> None:
         async with ClientPool() as pool, pool.lease(entries["numbers"]) as client:

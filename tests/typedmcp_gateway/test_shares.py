@@ -14,7 +14,6 @@ from tests.cases import each
 from tests.helpers import MODERN_REVISION, run
 from tests.serving import serving_http
 from tests.typedmcp_gateway.test_gateway import REVISION
-from typedmcp.client.config import ServerEntry
 from typedmcp.client.connection.targets import Target
 from typedmcp.dialect import structs
 from typedmcp_gateway import ClientPool, Gateway, NameRules
@@ -23,6 +22,7 @@ from typedmcp_gateway import shares as shares_module
 from typedmcp_gateway.callers import GatewayCaller, find_caller
 from typedmcp_gateway.servers import GatewayServer, Leases, encode_identity
 from typedmcp_gateway.shares import CallShares, ConnectionNumbers, ConnectionShares
+from typedmcp_hosts import ServerEntry
 
 _LATE_SERVER = """
 import os, pathlib, typedmcp

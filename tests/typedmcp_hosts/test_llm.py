@@ -19,6 +19,7 @@ import pytest
 from msgspec import Meta
 
 import typedmcp
+import typedmcp_hosts
 from tests.cases import each
 from tests.server.scripted import run
 from tests.typedmcp_hosts.subsets import SUBSETS, find_refusals
@@ -317,7 +318,7 @@ def test_an_unknown_api_is_an_error() -> None:
 
 def test_a_group_offers_the_tools_of_all_servers() -> None:
     async def main() -> None:
-        async with typedmcp.connect_all({"a": make_server(), "b": make_server()}) as group:
+        async with typedmcp_hosts.connect_all({"a": make_server(), "b": make_server()}) as group:
             assert len(await tools_for(group, "anthropic")) == 8
             result = await call_for(group, "anthropic", PARTS["anthropic"]("b_math_add", {"a": 1, "b": 2}))
             assert result["content"] == [{"type": "text", "text": '{"sum":3}'}]

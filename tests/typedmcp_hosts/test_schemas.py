@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+import typedmcp_hosts
 from tests.cases import each
 from tests.hostile_schemas import HOSTILE, find_excess, input_schema
 from tests.server.scripted import run
@@ -92,10 +93,10 @@ def test_the_limit_is_an_option(api: LlmApi) -> None:
 def test_a_group_reports_such_a_tool(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         reports: list[Diagnostic] = []
-        async with typedmcp.connect_all({"a": Handler(), "b": Handler()}, on_diagnostic=reports.append) as group:
+        async with typedmcp_hosts.connect_all({"a": Handler(), "b": Handler()}, on_diagnostic=reports.append) as group:
             assert len(await tools_for(group, "gemini")) == 4
             assert [report.params for report in reports] == ["a_bad\x1b", "b_bad\x1b"]
-        async with typedmcp.connect_all({"a": Handler()}) as group:
+        async with typedmcp_hosts.connect_all({"a": Handler()}) as group:
             assert await tools_for(group, "openai", max_schema_bytes=1) == []
 
     run(main)

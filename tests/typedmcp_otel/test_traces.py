@@ -17,6 +17,7 @@ from tests.spoken import LEGACY, MODERN_REVISION
 from tests.typedmcp_otel.exported import Exported, attributes, span_id, trace_id, tree
 from typedmcp import Context
 from typedmcp.dialect import structs
+from typedmcp_hosts.sync import connect_all
 
 TRACEPARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 REVISIONS = (*LEGACY, MODERN_REVISION)
@@ -427,6 +428,6 @@ def test_the_blocking_client_and_groups_continue_the_trace_of_their_caller() -> 
     (app,), (sent,) = exported.spans("app"), exported.spans("tools/call work")
     assert sent.parent is not None
     assert sent.parent.span_id == span_id(app)
-    with typedmcp.sync.connect_all({"a": server, "b": server}, telemetry=exported.telemetry) as group:
+    with connect_all({"a": server, "b": server}, telemetry=exported.telemetry) as group:
         group.call_tool("a_work")
     assert len(exported.spans("tools/call work")) == 2

@@ -1,10 +1,10 @@
-"""Declare a tool to each API, and call it."""
+"""Declare a tool to each API, and call it; connect to several servers."""
 
 import asyncio
 from typing import get_args
 
 import typedmcp
-from typedmcp_hosts import LlmApi, call_for, tools_for
+from typedmcp_hosts import LlmApi, call_for, connect_all, tools_for
 
 server = typedmcp.Server("trial")
 
@@ -22,6 +22,8 @@ async def main() -> None:
         part = {"type": "tool_use", "id": "1", "name": "greet", "input": {"name": "Ada"}}
         result = await call_for(client, "anthropic", part)
         assert result["content"] == [{"type": "text", "text": "Hello, Ada!"}], result
+    async with connect_all({"one": server, "two": server}) as group:
+        assert [tool.name for tool in await group.list_tools()] == ["one_greet", "two_greet"]
 
 
 asyncio.run(main())

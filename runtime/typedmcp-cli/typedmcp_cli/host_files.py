@@ -12,10 +12,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from typedmcp import load_config
 from typedmcp.building import is_object
 from typedmcp.errors import UsageError
 from typedmcp_cli.status import FAILED, CommandExit
+from typedmcp_hosts import load_config
 
 __all__ = ["render", "write_entry"]
 

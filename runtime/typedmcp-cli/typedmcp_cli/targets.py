@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from typedmcp import Client, ConnectOptions, ServerEntry, StdioServerParameters, __version__, load_config
+from typedmcp import Client, ConnectOptions, StdioServerParameters, __version__
 from typedmcp.errors import ConnectionLostError, RemoteError
 from typedmcp_cli.elicitation import TerminalElicitor
 from typedmcp_cli.interrupts import run_async
@@ -26,6 +26,7 @@ from typedmcp_cli.status import (
     describe_error,
     suggest_names,
 )
+from typedmcp_hosts import ServerEntry, load_config
 
 __all__ = ["find_entry", "make_connect_options", "parse_target", "run_with_client"]
 

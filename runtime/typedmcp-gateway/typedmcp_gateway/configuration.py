@@ -9,8 +9,8 @@ import msgspec
 
 from typedmcp.building import is_object
 from typedmcp.errors import UsageError
-from typedmcp.services import Config, read_config
 from typedmcp_gateway.names import NameRules
+from typedmcp_hosts import Config, read_config
 
 __all__ = ["load_rules"]
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, ForwardRef, NamedTuple, Unpack
 
 import msgspec
 
-from typedmcp import Context, Diagnostic, DiagnosticKind, ServerEntry
+from typedmcp import Context, Diagnostic, DiagnosticKind
 from typedmcp.building import is_object
 from typedmcp.client import Target
 from typedmcp.dialect import structs
 from typedmcp.errors import UsageError
-from typedmcp.services import AppLink, Config, JsonResult, OfferedExtension, OpenMember, Service, load_entries
+from typedmcp.services import AppLink, JsonResult, OfferedExtension, OpenMember, Service
 from typedmcp_gateway.audit import Audit, outcome_of, outcome_of_error
 from typedmcp_gateway.callers import GATEWAY, CallerKey, GatewayCaller, find_caller
 from typedmcp_gateway.configuration import load_rules
@@ -38,6 +38,7 @@ from typedmcp_gateway.shares import ConnectionShares
 from typedmcp_gateway.tasks import TaskIds
 from typedmcp_gateway.watches import LIST_CHANGES, ChangeMerger, Holder, Watches, announced_lists
 from typedmcp_gateway.workers import WorkerCalls
+from typedmcp_hosts import Config, ServerEntry, load_entries
 
 if TYPE_CHECKING:
     from typedmcp.server.http.asgi import AsgiApp, AsgiOptions

@@ -13,8 +13,8 @@ from typedmcp_gateway.exchange import ExchangeOf
 from typedmcp_gateway.names import Kind, NameRules
 
 if TYPE_CHECKING:
-    from typedmcp.services import Config as Config
     from typedmcp.services import Credentials
+    from typedmcp_hosts import Config as Config
 else:
     Credentials = ForwardRef("Credentials", module="typedmcp.services")  # for `inspect.signature`
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Final, NamedTuple, TypeAlias, Unpack
 
-from typedmcp import Client, ConnectOptions, ServerEntry, connect
+from typedmcp import Client, ConnectOptions, connect
 from typedmcp.building import FairLimit, check_integer, check_seconds, log_failure
-from typedmcp.client import Target
+from typedmcp.client import Target, check_connect_options, describe_target, target_key
 from typedmcp.errors import ConnectionLostError, Error, RemoteError, UsageError
-from typedmcp.services import check_connect_options, describe_target, target_key
+from typedmcp_hosts import ServerEntry
 
 __all__ = ["ClientLease", "ClientPool", "PoolMember"]
 

@@ -13,14 +13,13 @@ from weakref import WeakValueDictionary
 import msgspec
 from msgspec import Raw
 
-from typedmcp import Client, ConnectOptions, Context, Diagnostic, DiagnosticKind, ServerEntry
+from typedmcp import Client, ConnectOptions, Context, Diagnostic, DiagnosticKind
 from typedmcp.building import to_builtins
-from typedmcp.client import ServerDescription
+from typedmcp.client import ServerDescription, is_url
 from typedmcp.dialect import structs
 from typedmcp.errors import Error, RemoteError
 from typedmcp.limits import DEFAULT_LIMITS
 from typedmcp.revisions.features import FEATURES, is_modern, methods_of, structs_of
-from typedmcp.services import is_url
 from typedmcp_gateway.callers import GATEWAY, CallerKey, GatewayCaller
 from typedmcp_gateway.extension_results import find_added_result
 from typedmcp_gateway.names import NameRules
@@ -30,6 +29,7 @@ from typedmcp_gateway.pool import ClientLease, ClientPool
 from typedmcp_gateway.protocol import META_PREFIX, SERVER_INFO
 from typedmcp_gateway.questions import ForwardedCall, ServerQuestions
 from typedmcp_gateway.shares import CallShares, ConnectionNumbers, ConnectionShares
+from typedmcp_hosts import ServerEntry
 
 __all__ = [
     "MAX_LISTED",

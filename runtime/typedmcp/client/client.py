@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ForwardRef, NoReturn, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, Unpack, cast, overload
 
 import msgspec
 
@@ -21,7 +21,7 @@ from typedmcp.client.connection.targets import Target
 from typedmcp.client.guesses import ATTRIBUTES
 from typedmcp.client.incoming.callbacks import Callbacks
 from typedmcp.client.incoming.handler import IncomingMessageHandler
-from typedmcp.client.requests.call_options import meta_members
+from typedmcp.client.requests.call_options import Arguments, meta_members
 from typedmcp.client.requests.encoder import META_PLACEHOLDER
 from typedmcp.client.results.cache import ResponseCache
 from typedmcp.client.results.output_validation import OutputValidator
@@ -40,10 +40,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeForm
 
     from typedmcp.client.extensions import ClientExtension
-    from typedmcp.client.requests.arguments import Arguments
     from typedmcp.protocol.extensions import Extension
-else:
-    Arguments = ForwardRef("Arguments", module="typedmcp.client.requests.arguments")  # for `inspect.signature`
 
 __all__ = ["Client", "connect"]
 

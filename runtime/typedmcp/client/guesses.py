@@ -18,10 +18,10 @@ ATTRIBUTES: Final = {
     name: GuessedAttribute(moved("it", "hosts", f"typedmcp_hosts.{name}(client, {parameters})"))
     for name, parameters in _HOSTS.items()
 } | {"tasks": GuessedAttribute(moved("it", "extensions", f"client.extension({_TASKS})"))}
-"""Attributes of clients and groups."""
+"""Attributes of clients."""
 
 BLOCKING_ATTRIBUTES: Final = {
     name: GuessedAttribute(moved("it", "hosts", f"client.run(typedmcp_hosts.{name}, {parameters})"))
     for name, parameters in _HOSTS.items()
 } | {"tasks": GuessedAttribute(moved("it", "extensions", "typedmcp_extensions.tasks.SyncTaskCalls(client)"))}
-"""Attributes of blocking clients and groups."""
+"""Attributes of blocking clients."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import typedmcp
-import typedmcp.client.config
+import typedmcp_hosts.config
 from typedmcp.dialect import structs as structs
 
 SERVER = """
@@ -76,7 +76,7 @@ def connect(there: Any, connect: Callable[..., typedmcp.Client] = typedmcp.conne
     return connect(there, **options)
 
 
-for module in (typedmcp, typedmcp.client.config):
+for module in (typedmcp, typedmcp_hosts.config):
     vars(module)["connect"] = connect
 client = await connect(weather)  # type: ignore[top-level-await]  # noqa: F704
 listen_for_ever = client.listen

@@ -8,6 +8,7 @@ import msgspec
 import pydantic
 
 import typedmcp
+import typedmcp_hosts
 from typedmcp.dialect import structs
 
 
@@ -54,7 +55,7 @@ async def arguments(client: typedmcp.Client, mapping: Mapping[str, int], as_dict
     await client.call_tool("x", AsModel(city="Oslo"))
 
 
-async def together(group: typedmcp.ClientGroup) -> None:
+async def together(group: typedmcp_hosts.ClientGroup) -> None:
     assert_type(await group.call_tool("a_x", Forecast("Oslo"), result_type=list[int]), list[int])
     assert_type(await group.call_tool("a_x"), structs.CallToolResult)
     assert_type(await group.list_tools(), list[structs.Tool])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import typedmcp
+import typedmcp_hosts
 
 
 @dataclass
@@ -19,7 +20,7 @@ async def wrong_types(client: typedmcp.Client) -> None:
     await client.call_tool("x", raise_on_error="yes")  # E
 
 
-async def other_types(client: typedmcp.Client, group: typedmcp.ClientGroup) -> None:
+async def other_types(client: typedmcp.Client, group: typedmcp_hosts.ClientGroup) -> None:
     forecast = await client.call_tool("x", result_type=Forecast)
     print(forecast.days)  # E
     number: int = await client.call_tool("x", result_type=str)  # E

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from typedmcp import Client, ConnectOptions, Diagnostic, ServerEntry, StdioServerParameters, types
+from typedmcp import Client, ConnectOptions, Diagnostic, StdioServerParameters, types
 from typedmcp.errors import DecodeError, Error, RemoteError
 from typedmcp.frames import Sender
 from typedmcp.revisions.features import SUPPORTED
@@ -19,6 +19,7 @@ from typedmcp_cli.dev.frames import FrameChecker
 from typedmcp_cli.dev.questions import Questions
 from typedmcp_cli.features import JSON_NAMES, Kind, list_features
 from typedmcp_cli.status import describe_error
+from typedmcp_hosts import ServerEntry
 
 __all__ = ["Inspector", "PageLimits"]
 

@@ -34,7 +34,7 @@ OnDiagnostic: TypeAlias = Callable[[Diagnostic], object]
 
 
 class ConnectOptions(TypedDict, total=False):
-    """The options of `connect`, `connect_all` and `typedmcp.sync.connect`."""
+    """The options of `connect` and `typedmcp.sync.connect`."""
 
     name: str
     """The name of the client, for servers. Default: "typedmcp"."""

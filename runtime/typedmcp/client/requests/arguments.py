@@ -2,32 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import Field
-from typing import Any, ClassVar, Protocol, TypeAlias
-
-import msgspec
+from typing import Any
 
 from mcpspec.support.objects import is_object
 from typedmcp.errors import UsageError
 from typedmcp.jsonschema.values import to_builtins
 from typedmcp.nesting import too_deep
 
-__all__ = ["Arguments", "encode_arguments"]
-
-
-class _Dataclass(Protocol):
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
-
-
-class _Model(Protocol):
-    """A Pydantic model, for type checkers without Pydantic."""
-
-    def model_dump(self) -> dict[str, Any]: ...
-
-
-Arguments: TypeAlias = "Mapping[str, Any] | msgspec.Struct | _Dataclass | _Model"
-"""The arguments of a tool call."""
+__all__ = ["encode_arguments"]
 
 
 def encode_arguments(arguments: object) -> dict[str, Any]:

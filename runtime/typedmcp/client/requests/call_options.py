@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias, TypedDict
+from dataclasses import Field
+from typing import Any, ClassVar, Protocol, TypeAlias, TypedDict
+
+import msgspec
 
 from typedmcp import dialect
 from typedmcp.protocol.meta import CAPABILITIES, LOG_LEVEL
 from typedmcp.protocol.notifications import LogLevel
 from typedmcp.protocol.option_checks import check_names, check_seconds
 
-__all__ = ["CallOptions", "OnProgress", "check_call_options", "check_times", "meta_members"]
+__all__ = ["Arguments", "CallOptions", "OnProgress", "check_call_options", "check_times", "meta_members"]
 
 D = dialect.structs
 
 OnProgress: TypeAlias = "Callable[[D.ProgressNotificationParams], object]"
+
+
+class _Dataclass(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+
+class _Model(Protocol):
+    """A Pydantic model, for type checkers without Pydantic."""
+
+    def model_dump(self) -> dict[str, Any]: ...
+
+
+Arguments: TypeAlias = Mapping[str, Any] | msgspec.Struct | _Dataclass | _Model
+"""The arguments of a tool call."""
 
 
 class CallOptions(TypedDict, total=False):

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+import typedmcp_hosts
 from tests.cases import each
 from tests.client.http.scripted_http import Script, serving
 from tests.server.scripted import run
@@ -101,14 +102,14 @@ def ignore(_: Any, __: Any = None) -> None:
 @asynccontextmanager
 async def grouped(
     servers: Any, failures: Failures | None = None, **options: Any
-) -> AsyncGenerator[typedmcp.ClientGroup]:
+) -> AsyncGenerator[typedmcp_hosts.ClientGroup]:
     """Open a group that collects failures. Without a list any failure fails the test."""
     noted = [] if failures is None else failures
 
     def note(name: str, error: Exception) -> None:
         noted.append((name, error))
 
-    async with typedmcp.connect_all(servers, on_failure=note, **options) as group:
+    async with typedmcp_hosts.connect_all(servers, on_failure=note, **options) as group:
         yield group
     if failures is None:
         assert noted == []
@@ -354,7 +355,7 @@ def test_a_server_that_fails_to_list_is_reported_and_left_out(caplog: pytest.Log
             assert group.failures == {}
             assert typedmcp.text_of(await group.call_tool("bad_x")) == "works"
         with caplog.at_level(logging.WARNING, "typedmcp"):
-            async with typedmcp.connect_all(servers) as group:
+            async with typedmcp_hosts.connect_all(servers) as group:
                 await group.list_tools()
         assert [record.getMessage()[:13] for record in caplog.records] == ["server 'bad':"]
 
@@ -366,7 +367,7 @@ def test_an_exception_in_on_failure_is_logged(caplog: pytest.LogCaptureFixture) 
         raise RuntimeError(name)
 
     async def main() -> None:
-        async with typedmcp.connect_all({"a": ["no-such-command"], "clock": clock()}, on_failure=fail) as group:
+        async with typedmcp_hosts.connect_all({"a": ["no-such-command"], "clock": clock()}, on_failure=fail) as group:
             assert [tool.name for tool in await group.list_tools()] == ["clock_now"]
         assert "on_failure failed" in caplog.text
 
@@ -495,7 +496,7 @@ def test_cancelling_open_closes_the_open_connections(monkeypatch: pytest.MonkeyP
     pid_file = tmp_path / "pid"
 
     async def main() -> None:
-        group = typedmcp.connect_all({"hangs": [sys.executable, "-c", code, str(pid_file)], "clock": clock()})
+        group = typedmcp_hosts.connect_all({"hangs": [sys.executable, "-c", code, str(pid_file)], "clock": clock()})
         task = asyncio.create_task(group.open())
         await opened.wait()
         while not (pid_file.exists() and pid_file.read_text()):
@@ -536,7 +537,7 @@ def test_a_client_that_fails_to_close_does_not_stop_the_others_from_closing(monk
 
 def test_a_group_can_be_opened_with_await_and_closed_twice() -> None:
     async def main() -> None:
-        group = await typedmcp.connect_all({"clock": clock()})
+        group = await typedmcp_hosts.connect_all({"clock": clock()})
         await group.open()
         await group.call_tool("now")
         await group.close()
@@ -552,7 +553,7 @@ def test_a_group_can_be_opened_with_await_and_closed_twice() -> None:
 
 def test_targets_entries_and_members_can_be_mixed(script: str) -> None:
     async def main() -> None:
-        entry = typedmcp.ServerEntry("entry", clock())
+        entry = typedmcp_hosts.ServerEntry("entry", clock())
         servers: dict[str, Any] = {
             "a": [sys.executable, script],
             "b": typedmcp.StdioServerParameters(sys.executable, [script]),
@@ -564,7 +565,7 @@ def test_targets_entries_and_members_can_be_mixed(script: str) -> None:
         async with grouped(servers) as group:
             assert list(group.clients) == ["a", "b", "c", "d", "e"]
             assert len(await group.list_tools()) == 5
-        async with grouped(typedmcp.load_config(nested)) as group:
+        async with grouped(typedmcp_hosts.load_config(nested)) as group:
             await group.call_tool("where", raise_on_error=True)
         async with grouped(nested) as group:
             await group.call_tool("where", raise_on_error=True)
@@ -574,15 +575,15 @@ def test_targets_entries_and_members_can_be_mixed(script: str) -> None:
 
 def test_an_unreadable_configuration_raises_usage_error_at_once(tmp_path: Path) -> None:
     with pytest.raises(typedmcp.UsageError, match="No such file"):
-        typedmcp.connect_all(tmp_path / "none.json")
+        typedmcp_hosts.connect_all(tmp_path / "none.json")
     with pytest.raises(typedmcp.UsageError, match="server 'a': args: expected"):
-        typedmcp.connect_all({"a": {"command": "x", "args": 1}})
+        typedmcp_hosts.connect_all({"a": {"command": "x", "args": 1}})
 
 
 def test_an_unknown_option_of_connect_all_raises_type_error() -> None:
     async def main() -> None:
         with pytest.raises(TypeError, match="colour"):
-            await typedmcp.connect_all({"clock": clock()}, colour="red")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+            await typedmcp_hosts.connect_all({"clock": clock()}, colour="red")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
     run(main)
 
@@ -633,7 +634,7 @@ def test_text_of_a_server_cannot_forge_lines_of_the_log(caplog: pytest.LogCaptur
 
     async def main() -> None:
         with caplog.at_level(logging.WARNING, "typedmcp"):
-            async with typedmcp.connect_all({"evil": Evil()}) as group:
+            async with typedmcp_hosts.connect_all({"evil": Evil()}) as group:
                 await group.list_tools()
         (record,) = caplog.records
         message = record.getMessage()

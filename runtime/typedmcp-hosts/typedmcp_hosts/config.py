@@ -23,14 +23,10 @@ from typing import Any, Final, Literal, TypeAlias, Unpack, cast
 
 import msgspec
 
-from mcpspec.support.objects import is_array, is_object
-from typedmcp.client.client import Client, connect
-from typedmcp.client.connection.options import URL_OPTIONS, ConnectOptions
-from typedmcp.client.connection.targets import Target, is_url
+from typedmcp import Client, ConnectOptions, Diagnostic, DiagnosticKind, StdioServerParameters, connect
+from typedmcp.building import convert, is_array, is_object
+from typedmcp.client import URL_OPTIONS, Target, is_url
 from typedmcp.errors import UsageError
-from typedmcp.jsonschema.values import convert
-from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
-from typedmcp.transports.process_parameters import StdioServerParameters
 
 __all__ = ["Config", "ServerEntry", "load_config", "load_entries", "read_config"]
 
@@ -229,7 +225,7 @@ class _EntryReader:
         try:
             members = convert(value, _EntryMembers)
         except ValueError as error:
-            from typedmcp.jsonschema.explain import explain  # few programs have faults in their files
+            from typedmcp.building import explain  # few programs have faults in their files
 
             raise UsageError(f"{place}: {explain(error)}") from error
         kind = self._kind(members, place)

@@ -7,29 +7,22 @@ import logging
 import re
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, ForwardRef, Literal, TypeAlias, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, Unpack, overload
 
 import msgspec
 
-from typedmcp import dialect
-from typedmcp.client.client import Client
-from typedmcp.client.config import Config, ServerEntry, load_entries
-from typedmcp.client.connection.options import CallOptions, ConnectOptions
-from typedmcp.client.guesses import ATTRIBUTES
+from typedmcp import CallOptions, Client, ConnectOptions, Diagnostic
+from typedmcp.building import deliver_diagnostic, log_failure, visible
+from typedmcp.client import Arguments
+from typedmcp.dialect import structs
 from typedmcp.errors import Error, InvalidParamsError, MethodNotFoundError, ResourceNotFoundError, UsageError
-from typedmcp.protocol.diagnostics import Diagnostic, deliver_diagnostic
-from typedmcp.protocol.text import log_failure, visible
+from typedmcp_hosts.config import Config, ServerEntry, load_entries
 
 if TYPE_CHECKING:
     from typing_extensions import TypeForm
 
-    from typedmcp.client.requests.arguments import Arguments
-else:
-    Arguments = ForwardRef("Arguments", module="typedmcp.client.requests.arguments")  # for `inspect.signature`
-
 __all__ = ["ClientGroup", "connect_all"]
 
-D = dialect.structs
 T = TypeVar("T")
 
 _Feature: TypeAlias = Literal["tools", "prompts", "resources", "resource_templates"]
@@ -90,9 +83,6 @@ class ClientGroup:
         self._is_closed = False
         self._listed: dict[_Feature, dict[str, frozenset[str]]] = {}
         """The names, URIs or templates that each server has listed."""
-
-    if not TYPE_CHECKING:
-        locals().update(ATTRIBUTES)
 
     # Opening and closing
 
@@ -164,23 +154,23 @@ class ClientGroup:
 
     # Lists
 
-    async def list_tools(self, **options: Unpack[CallOptions]) -> list[D.Tool]:
+    async def list_tools(self, **options: Unpack[CallOptions]) -> list[structs.Tool]:
         """Return the tools of all servers. A server that fails is reported and left out."""
         return await self._list_named("tools", options)
 
-    async def list_prompts(self, **options: Unpack[CallOptions]) -> list[D.Prompt]:
+    async def list_prompts(self, **options: Unpack[CallOptions]) -> list[structs.Prompt]:
         """Return the prompts of all servers. A server that fails is reported and left out."""
         return await self._list_named("prompts", options)
 
-    async def list_resources(self, **options: Unpack[CallOptions]) -> list[D.Resource]:
+    async def list_resources(self, **options: Unpack[CallOptions]) -> list[structs.Resource]:
         """Return the resources of all servers. A server that fails is reported and left out."""
         return [item for _, items in await self._list("resources", "uri", options) for item in items]
 
-    async def list_resource_templates(self, **options: Unpack[CallOptions]) -> list[D.ResourceTemplate]:
+    async def list_resource_templates(self, **options: Unpack[CallOptions]) -> list[structs.ResourceTemplate]:
         """Return the resource templates of all servers. A server that fails is reported and left out."""
         return [item for _, items in await self._list("resource_templates", "uri_template", options) for item in items]
 
-    async def tools(self, **options: Unpack[CallOptions]) -> AsyncIterator[D.Tool]:
+    async def tools(self, **options: Unpack[CallOptions]) -> AsyncIterator[structs.Tool]:
         """Iterate over the tools of all servers, as `list_tools` returns them."""
         for tool in await self.list_tools(**options):
             yield tool
@@ -232,7 +222,7 @@ class ClientGroup:
         result_type: None = None,
         raise_on_error: bool = False,
         **options: Unpack[CallOptions],
-    ) -> D.CallToolResult: ...
+    ) -> structs.CallToolResult: ...
 
     @overload
     async def call_tool(
@@ -272,14 +262,14 @@ class ClientGroup:
 
     async def get_prompt(
         self, name: str, arguments: Mapping[str, str] | None = None, **options: Unpack[CallOptions]
-    ) -> D.GetPromptResult:
+    ) -> structs.GetPromptResult:
         """Get a prompt by its name in the group. See `Client.get_prompt`."""
         server, own_name = self._route("prompts", name)
         return await self._client(server).get_prompt(own_name, arguments, **options)
 
     async def read_resource(
         self, uri: str, server: str | None = None, **options: Unpack[CallOptions]
-    ) -> D.ReadResourceResult:
+    ) -> structs.ReadResourceResult:
         """Read a resource: from `server`, or the server that listed it, or the first server that finds it.
 
         Servers with a template that fits the URI are tried before others. Raises `ResourceNotFoundError` if no server

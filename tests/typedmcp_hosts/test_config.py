@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import typedmcp
+import typedmcp_hosts
 from tests.cases import each
 from tests.client.http.scripted_http import Script, serving
 from tests.growth import growth
@@ -22,11 +23,11 @@ from typedmcp.transports.process_parameters import StdioServerParameters
 VARIABLES = {"HOME": "/home/ada", "TOKEN": "secret", "EMPTY": "", "ODD(x86)": "odd", "NESTED": "${TOKEN}"}
 
 
-def load(servers: Mapping[str, Any], **options: Any) -> dict[str, typedmcp.ServerEntry]:
-    return typedmcp.load_config({"mcpServers": servers}, variables=VARIABLES, **options)
+def load(servers: Mapping[str, Any], **options: Any) -> dict[str, typedmcp_hosts.ServerEntry]:
+    return typedmcp_hosts.load_config({"mcpServers": servers}, variables=VARIABLES, **options)
 
 
-def entry(**members: Any) -> typedmcp.ServerEntry:
+def entry(**members: Any) -> typedmcp_hosts.ServerEntry:
     return load({"it": members})["it"]
 
 
@@ -75,7 +76,7 @@ def test_a_url_with_the_type_sse_is_tried_as_http_with_sse_first() -> None:
 )
 def test_errors_do_not_show_the_values_of_variables(members: Any) -> None:
     async def main() -> None:
-        made = typedmcp.load_config({"mcpServers": {"it": members}}, variables={"SECRET": "hunter2"})["it"]
+        made = typedmcp_hosts.load_config({"mcpServers": {"it": members}}, variables={"SECRET": "hunter2"})["it"]
         with pytest.raises((typedmcp.UsageError, typedmcp.ConnectionLostError)) as caught:
             async with made.connect():
                 pass
@@ -94,8 +95,8 @@ def test_servers_of_a_file_keep_their_names_and_order(tmp_path: Path, listed: st
     names = ["z", "a server", "wetter-ü", "気象"]
     file = tmp_path / "mcp.json"
     file.write_text(json.dumps({"other": 1, listed: {name: {"command": "x"} for name in names}}), encoding="utf-8")
-    assert list(typedmcp.load_config(file)) == names
-    assert list(typedmcp.load_config(str(file))) == names
+    assert list(typedmcp_hosts.load_config(file)) == names
+    assert list(typedmcp_hosts.load_config(str(file))) == names
 
 
 LENIENT = """\ufeff// Servers
@@ -113,7 +114,7 @@ LENIENT = """\ufeff// Servers
 def test_a_file_may_have_comments_trailing_commas_and_a_byte_order_mark(tmp_path: Path) -> None:
     file = tmp_path / "mcp.json"
     file.write_text(LENIENT, encoding="utf-8")
-    found = typedmcp.load_config(file)
+    found = typedmcp_hosts.load_config(file)
     assert (found["a"].target, found["a"].headers) == ("https://host//path", {"X": "/* no, */ ,}"})
     assert found["b"].target == StdioServerParameters("x", ["//", "\\", '"//', ",]"])
 
@@ -123,7 +124,7 @@ def test_a_string_or_comment_that_does_not_end_is_an_error(text: str, tmp_path: 
     file = tmp_path / "mcp.json"
     file.write_text(text)
     with pytest.raises(typedmcp.UsageError, match="not valid JSON"):
-        typedmcp.load_config(file)
+        typedmcp_hosts.load_config(file)
 
 
 @each("part", ['\\"', '"\\', '"', "/* ", "/**", "*/", "//", "/", ", ", ",", "[ ", " "])
@@ -133,7 +134,7 @@ def test_a_file_is_read_in_linear_time(part: str, tmp_path: Path) -> None:
     def load(text: str) -> None:
         file.write_text(f"{{{text}")
         with pytest.raises(typedmcp.UsageError, match="not valid JSON"):
-            typedmcp.load_config(file)
+            typedmcp_hosts.load_config(file)
 
     assert growth(load, part) < 10
 
@@ -143,7 +144,7 @@ def test_a_comma_without_a_value_before_it_is_an_error(tmp_path: Path, text: str
     file = tmp_path / "mcp.json"
     file.write_text(text)
     with pytest.raises(typedmcp.UsageError, match="JSON"):
-        typedmcp.load_config(file)
+        typedmcp_hosts.load_config(file)
 
 
 def test_a_tilde_is_the_home_directory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,7 +205,7 @@ def test_an_unset_variable_is_the_problem_of_its_server_only(text: str, reason: 
 
 def test_variables_come_from_the_environment_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TYPEDMCP_TEST", "ü")
-    found = typedmcp.load_config({"servers": {"it": {"command": "${TYPEDMCP_TEST}"}}})
+    found = typedmcp_hosts.load_config({"servers": {"it": {"command": "${TYPEDMCP_TEST}"}}})
     assert found["it"].target == StdioServerParameters("ü")
 
 
@@ -264,7 +265,7 @@ def test_errors_name_file_server_and_member(members: Any, fault: str, tmp_path: 
     file = tmp_path / "mcp.json"
     file.write_text(json.dumps({"mcpServers": {"good": {"command": "x"}, "bäd": members}}), encoding="utf-8")
     with pytest.raises(typedmcp.UsageError, match=re.escape(f"{file}: server 'bäd': {fault}")):
-        typedmcp.load_config(file)
+        typedmcp_hosts.load_config(file)
 
 
 @each(
@@ -286,7 +287,7 @@ def test_an_invalid_file_raises_usage_error_with_its_name(text: bytes | None, fa
     if text is not None:
         file.write_bytes(text)
     with pytest.raises(typedmcp.UsageError, match=re.escape(fault)) as caught:
-        typedmcp.load_config(file)
+        typedmcp_hosts.load_config(file)
     assert str(caught.value).startswith(f"{file}: ")
 
 

@@ -43,7 +43,6 @@ if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
     from typedmcp.limits import Limits
     from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
     from typedmcp.protocol.extensions import Extension
-    from typedmcp.server.auth import DpopVerifier, IntrospectionVerifier, JwtVerifier
     from typedmcp.server.changes import Changes
     from typedmcp.server.config import ServerConfig, ServerOptions
     from typedmcp.server.context import Context
@@ -76,7 +75,6 @@ _MODULES = {
     "limits": ["Limits"],
     "protocol.diagnostics": ["Diagnostic", "DiagnosticKind"],
     "protocol.extensions": ["Extension"],
-    "server.auth": ["DpopVerifier", "IntrospectionVerifier", "JwtVerifier"],
     "server.changes": ["Changes"],
     "server.config": ["ServerConfig", "ServerOptions"],
     "server.context": ["Context"],
@@ -98,9 +96,9 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 __all__ = [
     "AssistantMessage", "Audio", "Auth", "AuthorizationRequiredError", "CallLostError", "CallNext", "CallOptions",
     "ChangeEvent", "Changes", "Client", "ClientExtension", "ConnectOptions",
-    "ConnectionLostError", "Context", "DecodeError", "Diagnostic", "DiagnosticKind", "DpopVerifier", "Elicited",
+    "ConnectionLostError", "Context", "DecodeError", "Diagnostic", "DiagnosticKind", "Elicited",
     "Error", "Extension", "File", "HeaderMismatchError", "HttpStatusError", "Image", "InputUnavailableError",
-    "InsufficientScopeError", "IntrospectionVerifier", "InvalidParamsError", "JwtVerifier", "Limits", "MemoryStore",
+    "InsufficientScopeError", "InvalidParamsError", "Limits", "MemoryStore",
     "MethodNotFoundError", "Middleware", "MissingCapabilityError", "Principal", "ProtocolError",
     "RemoteError", "RequestTimeoutError", "ResourceNotFoundError", "Server",
     "ServerBusyError", "ServerConfig", "ServerExtension", "ServerOptions", "SignInError",
@@ -121,6 +119,7 @@ _MEANT = {
 """Hints for names that do not exist, by the name."""
 
 _SATELLITES = {
+    **dict.fromkeys(("DpopVerifier", "IntrospectionVerifier", "JwtVerifier"), "auth"),
     **dict.fromkeys(("ClientPool", "Gateway"), "gateway"),
     "Recorder": "cli",
     **dict.fromkeys(

@@ -15,15 +15,17 @@ if TYPE_CHECKING:
     from mcpspec.support.handlers import MaybeAwaitable
     from mcpspec.support.objects import is_array, is_object
     from mcpspec.support.structs import from_builtins, to_builtins
+    from typedmcp.fetch import FetchClient
     from typedmcp.jsonschema.explain import explain
     from typedmcp.jsonschema.values import convert
     from typedmcp.nesting import decode_json, encode_json
     from typedmcp.protocol.diagnostics import deliver_diagnostic
     from typedmcp.protocol.form_answers import find_answer_fault, find_field_fault
     from typedmcp.protocol.headers import decode_header
-    from typedmcp.protocol.option_checks import check_integer, check_names, check_seconds
+    from typedmcp.protocol.option_checks import check_flag, check_integer, check_list, check_names, check_seconds
     from typedmcp.protocol.text import escape_controls, log_failure, visible
     from typedmcp.transports.concurrency import is_awaitable, limit_time, run_in_daemon_thread
+    from typedmcp.transports.hosts import is_loopback
     from typedmcp.transports.locked_files import open_lock, replace_file
     from typedmcp.transports.redaction import redact_url
     from typedmcp.transports.turns import FairLimit
@@ -33,24 +35,28 @@ else:
         "mcpspec.support.handlers": ["MaybeAwaitable"],
         "mcpspec.support.objects": ["is_array", "is_object"],
         "mcpspec.support.structs": ["from_builtins", "to_builtins"],
+        "typedmcp.fetch": ["FetchClient"],
         "typedmcp.jsonschema.explain": ["explain"],
         "typedmcp.jsonschema.values": ["convert"],
         "typedmcp.nesting": ["decode_json", "encode_json"],
         "typedmcp.protocol.diagnostics": ["deliver_diagnostic"],
         "typedmcp.protocol.form_answers": ["find_answer_fault", "find_field_fault"],
         "typedmcp.protocol.headers": ["decode_header"],
-        "typedmcp.protocol.option_checks": ["check_integer", "check_names", "check_seconds"],
+        "typedmcp.protocol.option_checks": [
+            "check_flag", "check_integer", "check_list", "check_names", "check_seconds",
+        ],
         "typedmcp.protocol.text": ["escape_controls", "log_failure", "visible"],
         "typedmcp.transports.concurrency": ["is_awaitable", "limit_time", "run_in_daemon_thread"],
+        "typedmcp.transports.hosts": ["is_loopback"],
         "typedmcp.transports.locked_files": ["open_lock", "replace_file"],
         "typedmcp.transports.redaction": ["redact_url"],
         "typedmcp.transports.turns": ["FairLimit"],
     })  # fmt: skip
 
 __all__ = [
-    "FairLimit", "MaybeAwaitable", "check_integer", "check_names", "check_seconds", "convert", "decode_header",
-    "decode_json", "deliver_diagnostic", "encode_json", "escape_controls", "explain", "find_answer_fault",
-    "find_field_fault", "format_value", "from_builtins", "is_array", "is_awaitable", "is_object", "lazy_names",
-    "limit_time", "log_failure", "open_lock", "redact_url", "replace_file", "run_in_daemon_thread", "to_builtins",
-    "visible",
+    "FairLimit", "FetchClient", "MaybeAwaitable", "check_flag", "check_integer", "check_list", "check_names",
+    "check_seconds", "convert", "decode_header", "decode_json", "deliver_diagnostic", "encode_json", "escape_controls",
+    "explain", "find_answer_fault", "find_field_fault", "format_value", "from_builtins", "is_array", "is_awaitable",
+    "is_loopback", "is_object", "lazy_names", "limit_time", "log_failure", "open_lock", "redact_url", "replace_file",
+    "run_in_daemon_thread", "to_builtins", "visible",
 ]  # fmt: skip

@@ -79,9 +79,11 @@ def test_no_docstring_begins_with_a_relative_clause() -> None:
 ROOT_MODULES = {
     "__init__",
     "__main__",
+    "auth",
     "building",
     "errors",
     "extensions",
+    "fetch",
     "frames",
     "integers",
     "lazy",

@@ -128,6 +128,8 @@ def test_the_page_on_building_lists_the_public_modules() -> None:
 @each(
     "place, extra",
     [
+        ("typedmcp.JwtVerifier", "auth"),
+        ("typedmcp.auth.OAuth", "auth"),
         ("typedmcp.Recorder", "cli"),
         ("typedmcp.replay.replay_server", "cli"),
         ("typedmcp.apps", "extensions"),
@@ -155,7 +157,7 @@ def test_a_name_of_a_satellite_is_found_or_says_how_to_install_it(place: str, ex
     origin = found if inspect.ismodule(found) else inspect.getmodule(found)
     assert origin is not None
     assert origin.__name__.startswith(f"typedmcp_{extra}")
-    hidden = {place, module} - {"typedmcp", "typedmcp.stores", "typedmcp.sync"}
+    hidden = {place, module} - {"typedmcp", "typedmcp.auth", "typedmcp.stores", "typedmcp.sync"}
     with pytest.MonkeyPatch.context() as patch:
         for loaded in [key for key in sys.modules if key.startswith(f"typedmcp_{extra}") or key in hidden]:
             patch.delitem(sys.modules, loaded)

@@ -28,7 +28,6 @@ LARGE_CLASSES: dict[str, str] = {
     "HttpConnection": "a parser of HTTP/1.1: its callbacks, and what it has read so far",
     "HttpSession": "the ids, limits and streams of a session over HTTP; streams and heads are components",
     "IncomingMessageHandler": "callbacks of the user, one for each kind of message that a server sends",
-    "IntrospectionVerifier": _OPTIONS,
     "LegacySseTransport": "two connections of one session, and the address that the first has told for the second",
     "Limits": _OPTIONS,
     "MemoryStore": _STORED,

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
 import typedmcp
-from typedmcp import auth
+import typedmcp_auth as auth
 from typedmcp.client import Target
 from typedmcp.dialect import structs
 from typedmcp.revisions.features import SUPPORTED

@@ -22,6 +22,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 import typedmcp
+import typedmcp_auth
 import typedmcp_gateway
 import typedmcp_hosts
 from tests import acme
@@ -31,7 +32,7 @@ from tests.docs.peers import run
 from tests.paths import ROOT
 from tests.server.http import asgi_driver
 from tests.server.http.asgi_driver import serving
-from typedmcp import Client, Context, RemoteError, Server, ToolError, auth, connect, text_of
+from typedmcp import Client, Context, RemoteError, Server, ToolError, connect, text_of
 from typedmcp.app import CallNext
 from typedmcp.dialect import structs
 from typedmcp_extensions.apps import AppPage, AppsClient, AppsServer, load_page
@@ -169,7 +170,8 @@ def _names() -> dict[str, Any]:
     sub.add_tool(f)
     return {
         **{name: getattr(typedmcp, name) for name in typedmcp.__all__},
-        **{name: getattr(auth, name) for name in auth.__all__}, "pem": "of a test", "Annotated": Annotated, "Any": Any,
+        **{name: getattr(typedmcp_auth, name) for name in typedmcp_auth.__all__},
+        "pem": "of a test", "Annotated": Annotated, "Any": Any,
         "Field": Field, "Literal": Literal, "Person": Person, "Place": Place, "Point": Point, "Path": Path, "f": f,
         "key": bytes(16), "lifespan": lifespan, "m": m, "path": ROOT / "LICENSE", "server": server, "structs": structs,
         "ServerTasks": ServerTasks, "sub": sub, "sys": sys, "thing": Thing(), "typedmcp_gateway": typedmcp_gateway,
@@ -1080,7 +1082,7 @@ async def _(code: str) -> None:
 @row("bound tokens (DPoP)")
 @row("identity provider")
 async def _(code: str) -> None:
-    """The option of the line is accepted for a server that nobody runs. `tests/auth` has what each of them does."""
+    """The option of the line is accepted for a server that nobody runs. `tests/typedmcp_auth` has what each does."""
     option = (await ran(code))["_"]
     with pytest.raises(typedmcp.ConnectionLostError):
         async with connect("http://127.0.0.1:1/mcp", auth=option):

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import typedmcp
-from tests.auth.scripted import AuthorizationServer, protected
+import typedmcp_auth as auth
 from tests.server.scripted import run
 from tests.serving import serving_http
-from typedmcp import auth
+from tests.typedmcp_auth.scripted import AuthorizationServer, protected
 from typedmcp_gateway import Gateway
 
 KINDS = "urn:ietf:params:oauth:token-type"

@@ -6,6 +6,7 @@ Usage: `python missing_satellite.py PACKAGE`.
 import sys
 
 NAMES = {
+    "typedmcp_auth": "JwtVerifier",
     "typedmcp_cli": "Recorder",
     "typedmcp_extensions": "apps",
     "typedmcp_gateway": "Gateway",

@@ -69,7 +69,8 @@ class ConnectionOptions:
         Parameter(negative=(), show_default=False, help="A header for a URL, 'Name: value'. Can be repeated."),
     ] = ()
     oauth: Annotated[
-        bool, Parameter(negative=(), show_default=False, help="Sign in at the server of a URL, in a browser.")
+        bool,
+        Parameter(negative=(), show_default=False, help="Sign in at the server of a URL, in a browser (extra auth)."),
     ] = False
     revision: Annotated[
         str | None, Parameter(choices=SUPPORTED[::-1], help="Speak only this revision of the protocol.")

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from typedmcp import Client, ConnectOptions, StdioServerParameters, __version__
-from typedmcp.errors import ConnectionLostError, RemoteError
+from typedmcp.errors import ConnectionLostError, RemoteError, missing_extra
 from typedmcp_cli.elicitation import TerminalElicitor
 from typedmcp_cli.interrupts import run_async
 from typedmcp_cli.notifications import NotificationDisplay
@@ -112,8 +112,10 @@ def make_connect_options(options: ConnectionOptions) -> ConnectOptions:
 
         connect_options["record"] = Recorder(options.record, mask=options.mask)
     if options.oauth:
-        from typedmcp.auth import FileStorage, OAuth  # loaded where it is used
-
+        try:
+            from typedmcp_auth import FileStorage, OAuth  # loaded where it is used
+        except ImportError:
+            raise CommandExit(missing_extra("--oauth", "auth")) from None
         connect_options["auth"] = OAuth(storage=FileStorage())
     return connect_options
 

@@ -8,25 +8,22 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, ForwardRef, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from typedmcp import Context, Principal
+from typedmcp.auth import Authorizer
 from typedmcp.errors import SignInError
-
-if TYPE_CHECKING:
-    from typedmcp.auth import TokenExchange
-else:
-    TokenExchange = ForwardRef("TokenExchange", module="typedmcp.auth.flows")  # for `inspect.signature`
 
 __all__ = ["ExchangeOf", "ExchangedCredentials"]
 
 _MAX_PRINCIPALS: Final = 10_000
 """Principals whose tokens and credentials are remembered, those that called last."""
 
-ExchangeOf: TypeAlias = Callable[[Principal, str, Callable[[str], str]], "TokenExchange | None"]
-"""Returns the exchange for a principal at the server with a name, or None for a server that needs no such token.
+ExchangeOf: TypeAlias = Callable[[Principal, str, Callable[[str], str]], Authorizer | None]
+"""Returns what gets the tokens of a principal at the server with a name, such as a `typedmcp_auth.TokenExchange`.
 
-The third argument returns the newest token of the principal: it is the `subject_token` of the exchange.
+None is for a server that needs no such token. The third argument returns the newest token of the principal: it is the
+`subject_token` of the exchange.
 """
 
 

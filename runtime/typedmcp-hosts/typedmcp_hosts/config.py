@@ -26,7 +26,7 @@ import msgspec
 from typedmcp import Client, ConnectOptions, Diagnostic, DiagnosticKind, StdioServerParameters, connect
 from typedmcp.building import convert, is_array, is_object
 from typedmcp.client import URL_OPTIONS, Target, is_url
-from typedmcp.errors import UsageError
+from typedmcp.errors import UsageError, missing_extra
 
 __all__ = ["Config", "ServerEntry", "load_config", "load_entries", "read_config"]
 
@@ -94,8 +94,10 @@ class ServerEntry:
         if self.sse:
             options.setdefault("sse", True)
         if self.oauth and "auth" not in options:
-            from typedmcp.auth import FileStorage, OAuth
-
+            try:
+                from typedmcp_auth import FileStorage, OAuth  # loaded where it is used
+            except ImportError as error:
+                raise UsageError(missing_extra('"auth": "oauth"', "auth")) from error
             options["auth"] = OAuth(storage=FileStorage())
         try:
             return connect(self.target, **options)

@@ -33,14 +33,13 @@ from tests.spoken import LEGACY, MODERN_REVISION
 from typedmcp import (
     Auth,
     InsufficientScopeError,
-    IntrospectionVerifier,
-    JwtVerifier,
     MemoryStore,
     Principal,
     StateSigner,
     StaticTokens,
     UsageError,
 )
+from typedmcp_auth import IntrospectionVerifier, JwtVerifier
 
 MODERN_HEADERS = ((b"mcp-protocol-version", MODERN_REVISION.encode()), (b"mcp-method", b"tools/list"))
 LISTING = message(id=1, method="tools/list", params={"_meta": MODERN})

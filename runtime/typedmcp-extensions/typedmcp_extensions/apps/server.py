@@ -18,7 +18,7 @@ import msgspec
 import mcpspec
 from typedmcp import Context, Server, types
 from typedmcp.app import ToolOptions
-from typedmcp.building import to_builtins
+from typedmcp.building import check_list, to_builtins
 from typedmcp.errors import UsageError
 from typedmcp.extensions import AdaptTool, ServerExtension
 from typedmcp_extensions.apps.metadata import (
@@ -137,7 +137,7 @@ class AppPage:
         return f"<AppPage {self.uri}>"
 
     def _check_origins(self, option: str, given: Iterable[str]) -> list[str] | None:
-        _check_list(f"{self._what}: {option}", given)
+        check_list(f"{self._what}: {option}", given)
         origins = [*given]
         for origin in origins:
             if not is_origin(origin):
@@ -146,7 +146,7 @@ class AppPage:
         return origins or None
 
     def _check_permissions(self, given: Iterable[Permission]) -> PagePermissions | None:
-        _check_list(f"{self._what}: permissions", given)
+        check_list(f"{self._what}: permissions", given)
         attributes = {feature: attribute for attribute, feature in FEATURES_OF_PERMISSIONS.items()}
         made: dict[str, Any] = {}
         for feature in given:
@@ -228,7 +228,7 @@ class AppPage:
 
         Raises `UsageError` for a server that does not offer Apps, and for an audience that is not known.
         """
-        _check_list("visible_to", visible_to)
+        check_list("visible_to", visible_to)
         unknown = [each for each in visible_to if each not in get_args(Audience)]
         if unknown or not visible_to:
             raise UsageError(f"{self._what}: visible_to has 'model', 'app' or both, not {[*visible_to]!r}")
@@ -242,9 +242,3 @@ class AppPage:
             return function
 
         return register
-
-
-def _check_list(name: str, value: object) -> None:
-    """Raise `UsageError` if an option is one string instead of a list of them."""
-    if isinstance(value, str):
-        raise UsageError(f"{name} must be a list, such as [{value!r}], not a string")

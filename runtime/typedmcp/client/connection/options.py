@@ -102,7 +102,7 @@ class ConnectOptions(TypedDict, total=False):
     headers: Mapping[str, str] | None
     """URLs only: headers of every request."""
     auth: Credentials | None
-    """URLs only: a bearer token, a way to sign in such as `typedmcp.auth.OAuth()`, or a callback, plain or async, that
+    """URLs only: a bearer token, a way to sign in such as `typedmcp_auth.OAuth()`, or a callback, plain or async, that
     returns a token or headers.
 
     The callback is called with None at first. It is called with the `AuthorizationRequiredError` of a rejected

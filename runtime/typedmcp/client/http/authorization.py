@@ -14,7 +14,7 @@ from typedmcp.transports.concurrency import is_awaitable
 from typedmcp.transports.deadlines import Timer
 
 if TYPE_CHECKING:
-    from typedmcp.auth.exchange import Authorization, Authorizer, RequestSigner
+    from typedmcp.auth import Authorization, Authorizer, RequestSigner
 
 __all__ = ["MAX_RESENDS", "Credentials", "CredentialsManager", "check_header", "pause_timer"]
 
@@ -24,7 +24,7 @@ AuthValue: TypeAlias = "str | Mapping[str, str] | None"
 Credentials: TypeAlias = (
     "str | Callable[[AuthorizationRequiredError | None], AuthValue | Awaitable[AuthValue]] | Authorizer"
 )
-"""A bearer token, a flow of `typedmcp.auth` that signs in, or a function that returns a token or headers.
+"""A bearer token, an authorizer such as `typedmcp_auth.OAuth()`, or a function that returns a token or headers.
 
 The function is called with None first, and after that with the error of each request that the server rejected.
 """

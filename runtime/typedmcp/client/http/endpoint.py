@@ -35,7 +35,7 @@ from typedmcp.transports.proxies import check_proxy, select_proxy
 from typedmcp.transports.redaction import redact_url
 
 if TYPE_CHECKING:
-    from typedmcp.auth.exchange import Authorization, Authorizer, RequestSigner
+    from typedmcp.auth import Authorization, Authorizer, RequestSigner
 
 __all__ = ["Credentials", "Endpoint", "HttpOptions", "encode_headers", "shorten_body"]
 
@@ -237,10 +237,10 @@ class Endpoint:
         auth = self.options.auth
         if auth is None or isinstance(auth, str) or not hasattr(auth, "start"):
             return None
-        from typedmcp.auth.exchange import ProtectedServer
-        from typedmcp.auth.fetch import FetchClient
+        from typedmcp.auth import ProtectedServer
+        from typedmcp.fetch import FetchClient
 
-        client = FetchClient(self._tls_context, lambda address: select_proxy(self.options.proxy, address), self.limits)
+        client = FetchClient(self._tls_context, self.limits, proxy=self.options.proxy)
         return cast("Authorizer", auth).start(ProtectedServer(self.url, client.fetch))
 
     def _on_credentials(self, is_change: bool) -> None:

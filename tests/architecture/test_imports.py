@@ -28,8 +28,8 @@ CORE = {
     "protocol": "backends budgets codec diagnostics framing json_results meta notifications nulls "
     "option_checks pending repairs text",
     "revisions": "capabilities conversions features input_requests notifications",
-    "server": "attempts batches built_in call_states calls changes channel config connection context ending engine "
-    "handlers handshake input_requests lifespan line_channel line_workers metadata principal run service session "
+    "server": "attempts batches built_in call_states calls changes channel config connection context engine "
+    "handlers handshake home input_requests lifespan line_channel line_workers metadata principal run service session "
     "slow_path state_token subscriptions",
     "transports": "concurrency files stdio streams",
 }

@@ -34,7 +34,7 @@ LARGE_CLASSES: dict[str, str] = {
     "Server": f"the decorators, and the methods of a handler that they make: {_FOR_USERS}",
     "ServerConfig": _OPTIONS,
     "ServerOptions": _OPTIONS,
-    "SessionCore": "what is known of a client, whatever its channel: " + _HOT,
+    "Session": "what is known of a client, whatever its channel: " + _HOT,
     "Sessions": _STORED,
     "Signature": "one parameter list in the three forms that its uses need: schema, conversion, call",
     "StoredSession": "a session and what is stored of it: the methods of a session, and those of its streams",

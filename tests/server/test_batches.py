@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from typedmcp.protocol.budgets import ByteBudget
 from typedmcp.server.batches import BatchChannel
+from typedmcp.server.channel import Channel
 from typedmcp.server.principal import Principal
 
 ADA = Principal("ada")
 
 
-class Sent:
+class Sent(Channel):
     """The channel of a batch, which collects what is sent."""
 
     principal = ADA
-    expires = 7.0
-    client = "ada"
-    header_bytes = 0
 
     def __init__(self) -> None:
-        self.request_headers = {"c": "d"}
         self.batches: list[bytes] = []
         self.events: list[str] = []
         self.budget = ByteBudget("call_bytes", 400, 25, lambda _name, _text: None)
-        parent: Any = self
-        self.response = BatchChannel(parent, self.budget)
+        self.response = BatchChannel(self, self.budget)
+
+    @property
+    def client(self) -> str:
+        return "ada"
+
+    @property
+    def request_headers(self) -> dict[str, str]:
+        return {"c": "d"}
 
     def expect(self) -> None:
         self.events.append("expect")
@@ -108,4 +110,4 @@ def test_a_batch_without_responses_is_abandoned() -> None:
     sent.response.close()
     assert sent.batches == []
     assert sent.events == ["expect", "abandon"]
-    assert (sent.response.principal, sent.response.request_headers, sent.response.expires) == (ADA, {"c": "d"}, 7.0)
+    assert (sent.response.principal, sent.response.request_headers, sent.response.client) == (ADA, {"c": "d"}, "ada")

@@ -61,7 +61,6 @@ class Kept(LineChannel):
 
     def __init__(self) -> None:
         self.sent: list[bytes] = []
-        self.check_fast = None
 
     def send_fast(self, line: bytes) -> None:
         self.sent.append(line)

@@ -5,17 +5,16 @@ https://modelcontextprotocol.io/specification/2025-03-26/basic#batching
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import msgspec
 
 from typedmcp.errors import INTERNAL_ERROR
 from typedmcp.observers import RequestInfo
-from typedmcp.protocol.budgets import ByteBudget, ClientKey, Hold
+from typedmcp.protocol.budgets import ByteBudget, Hold
 from typedmcp.protocol.codec import encode_error
 from typedmcp.protocol.framing import Frame
-from typedmcp.server.channel import Channel
-from typedmcp.server.principal import Principal
+from typedmcp.server.channel import Channel, InnerChannel
 
 __all__ = ["BatchChannel", "without_results"]
 
@@ -45,46 +44,23 @@ def _no_room(response: _SentMessage) -> bytes:
     return encode_error(response.id, INTERNAL_ERROR, _NO_ROOM)
 
 
-class BatchChannel:
+class BatchChannel(InnerChannel):
     """Collects the responses to a batch, and sends them as one.
 
     `parent` is the channel of the batch itself. The responses count in a budget until they are sent; where there is no
     room, a result is replaced by an error.
     """
 
-    __slots__ = ("_expected", "_hold", "_is_discarded", "_responses", "parent")
-
-    header_bytes = 0  # those of the batch count once
-    check_fast = None
+    __slots__ = ("_expected", "_hold", "_is_discarded", "_responses")
 
     def __init__(self, parent: Channel, budget: ByteBudget) -> None:
-        self.parent: Channel = parent
-        self._hold = Hold(budget, parent.client)
+        super().__init__(parent)
+        self._hold = Hold(budget, self.client)
         self._hold.add(parent.header_bytes)
         self._is_discarded = False
         self._responses: list[bytes] = []
         self._expected = 1  # `close` takes it back once all messages have been dispatched
         parent.expect()
-
-    @property
-    def principal(self) -> Principal | None:
-        """The user or program that the client authenticated as."""
-        return self.parent.principal
-
-    @property
-    def expires(self) -> float | None:
-        """The time at which the credentials of the HTTP request expire that contained the batch."""
-        return self.parent.expires
-
-    @property
-    def client(self) -> ClientKey:
-        """The client that budgets count for."""
-        return self.parent.client
-
-    @property
-    def request_headers(self) -> Mapping[str, str]:
-        """The headers of the HTTP request that contained the batch."""
-        return self.parent.request_headers
 
     def check_frame(self, frame: Frame) -> None:
         """Raise `RemoteError` if the headers contradict a message."""
@@ -112,9 +88,6 @@ class BatchChannel:
         """Collect an error for a message that had no effect."""
         self.expect()
         self.send_response(line, code)
-
-    def refuse_unanswerable(self, code: int, text: str) -> None:
-        """Do nothing: the other messages may have responses."""
 
     def refuse_busy(self) -> None:
         """Say that the client may try again."""

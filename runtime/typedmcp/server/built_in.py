@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from typedmcp import dialect
 from typedmcp.errors import INVALID_REQUEST, RemoteError
 from typedmcp.protocol.backends import to_model, to_plain, to_struct
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind, cancellation_diagnostic
-from typedmcp.protocol.framing import RequestId
 from typedmcp.server.config import ServerConfig
-from typedmcp.server.context import Context
+from typedmcp.server.context import Context, ServedSession
 from typedmcp.server.handshake import REPEATED_INITIALIZE
 
 __all__ = ["served_functions"]
@@ -19,23 +18,8 @@ __all__ = ["served_functions"]
 D = dialect.structs
 
 
-class _ListeningSession(Protocol):
-    def listen(self, params: Any, ctx: Context) -> Awaitable[Any]: ...
-    def subscribe(self, params: Any, ctx: Context) -> Awaitable[Any]: ...
-    def unsubscribe(self, params: Any, ctx: Context) -> Awaitable[Any]: ...
-
-
-class _BuiltInSession(Protocol):
-    """The part of a session that these functions use."""
-
-    @property
-    def subscriptions(self) -> _ListeningSession: ...
-    def set_log_level(self, level: str) -> None: ...
-    def cancel(self, id: RequestId) -> bool: ...
-
-
-def _session_of(ctx: Context) -> _BuiltInSession:
-    return cast("_BuiltInSession", ctx.connection)  # contexts of calls that no session has reach no built-in method
+def _session_of(ctx: Context) -> ServedSession:
+    return cast("ServedSession", ctx.connection)  # contexts of calls that no session has reach no built-in method
 
 
 def served_functions(config: ServerConfig) -> dict[str, Callable[..., Any]]:

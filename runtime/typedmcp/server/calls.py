@@ -11,7 +11,7 @@ import asyncio
 import contextvars
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from types import CoroutineType, coroutine
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -26,19 +26,17 @@ from typedmcp.protocol.framing import OversizeMessage
 from typedmcp.server.attempts import is_input_required, requested_input
 from typedmcp.server.call_states import TRANSITIONS, CallEvent, CallState
 from typedmcp.server.channel import Channel
-from typedmcp.server.context import Context
-from typedmcp.server.engine import DecodingSession, Engine
+from typedmcp.server.context import Context, ServedSession, StartedCall
+from typedmcp.server.engine import Engine
 from typedmcp.transports.concurrency import is_awaitable
 
 if TYPE_CHECKING:
     from typedmcp.server.observation import ServerObservation
 
-__all__ = ["AnsweringSession", "ServedCalls", "StartedCall", "SuspendedCall", "resume"]
+__all__ = ["ServedCalls", "SuspendedCall", "resume"]
 
 D = dialect.structs
 
-StartedCall: TypeAlias = "tuple[Context, Coroutine[Any, Any, Any]] | None"
-"""A call and the coroutine of its handler, to be awaited; None if the message needs nothing more."""
 SuspendedCall: TypeAlias = "tuple[Context, Awaitable[bool]] | None"
 """A call whose handler waits, and its rest, which `wait` awaits; None if the message needs nothing more."""
 
@@ -49,37 +47,14 @@ _NEW: Final = CallState.NEW
 _ANSWERED: Final = CallState.ANSWERED
 
 
-class _Questions(Protocol):
-    def respond(self, ctx: Context, result: Any) -> None: ...
-    def restore(self, ctx: Context, params: Any) -> Awaitable[None] | None: ...
-
-
-class _Listening(Protocol):
-    def final_result(self, ctx: Context) -> Any: ...
-
-
-class AnsweringSession(DecodingSession, Protocol):
-    """The part of a session that its calls use."""
-
-    is_closed: bool
-
-    @property
-    def is_shared(self) -> bool: ...
-    @property
-    def questions(self) -> _Questions: ...
-    @property
-    def subscriptions(self) -> _Listening: ...
-    def dispatch_slow(self, line: bytes | OversizeMessage, channel: Channel) -> StartedCall: ...
-
-
 class ServedCalls:
     """The calls of one session. `observer` observes them, if the server has telemetry."""
 
     __slots__ = ("context", "engine", "fast_functions", "functions", "observer", "session", "tasks")
 
-    def __init__(self, engine: Engine, session: AnsweringSession, observer: ServerObservation | None) -> None:
+    def __init__(self, engine: Engine, session: ServedSession, observer: ServerObservation | None) -> None:
         self.engine: Engine = engine
-        self.session: AnsweringSession = session
+        self.session: ServedSession = session
         self.observer: ServerObservation | None = observer
         self.functions: dict[str, Callable[..., Any]] = engine.functions
         """The functions of all methods, by the names of handlers."""
@@ -270,7 +245,7 @@ class ServedCalls:
             self.fail(ctx, error)
             return
         self.send_result(ctx, encoded)
-        self.engine.report_dropped(dropped, ctx.method, ctx.revision)
+        self.engine.config.report_dropped(dropped, ctx.method, ctx.revision)
 
     def send_result(self, ctx: Context, encoded: msgspec.Struct) -> None:
         """Send the result of a request, unless the client has cancelled it."""
@@ -306,7 +281,7 @@ class ServedCalls:
             self._abandon(ctx)
         elif ctx.id is None:
             text = f"the handler of {ctx.method} failed"
-            self.engine.report(Diagnostic(DiagnosticKind.INTERNAL_ERROR, text, ctx.method, error=error))
+            self.engine.config.report(Diagnostic(DiagnosticKind.INTERNAL_ERROR, text, ctx.method, error=error))
         elif ctx.method == LISTEN and isinstance(error, asyncio.CancelledError):
             self.respond(ctx, self.session.subscriptions.final_result(ctx))  # the server ends the subscription
         elif isinstance(error, RemoteError):
@@ -326,7 +301,7 @@ class ServedCalls:
         ctx.channel.send_response(encode_error(ctx.id, code, error.message, error.data), code)
         if is_reserved_code(error.code, ctx.revision):
             text = f"the error code {error.code} is reserved in {ctx.revision}; {code} was sent"
-            self.engine.report(Diagnostic(DiagnosticKind.DROPPED, text, ctx.method, ctx.id, error.code, error))
+            self.engine.config.report(Diagnostic(DiagnosticKind.DROPPED, text, ctx.method, ctx.id, error.code, error))
 
     def _send_internal_error(self, ctx: Context, error: BaseException) -> None:
         """Send an internal error for a request that was removed, and report its cause."""
@@ -336,7 +311,7 @@ class ServedCalls:
         if ctx.id is not None:
             ctx.channel.send_response(encode_error(ctx.id, INTERNAL_ERROR, text), INTERNAL_ERROR)
         cause = f"{ctx.method} failed: {_safe_repr(error)}"
-        self.engine.report(Diagnostic(DiagnosticKind.INTERNAL_ERROR, cause, ctx.method, ctx.id, error=error))
+        self.engine.config.report(Diagnostic(DiagnosticKind.INTERNAL_ERROR, cause, ctx.method, ctx.id, error=error))
 
     def _abandon(self, ctx: Context) -> None:
         """End a request without a response."""

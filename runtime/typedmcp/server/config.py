@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, ForwardRef, Literal, TypeAlias, Ty
 import msgspec
 
 from mcpspec.features import NAME_PARAMS
-from mcpspec.support.converters import with_meta
+from mcpspec.support.converters import DroppedFields, with_meta
 from mcpspec.support.objects import is_object
 from typedmcp import dialect
 from typedmcp.errors import UsageError
@@ -20,8 +20,9 @@ from typedmcp.frames import FrameSink, check_record, open_sink
 from typedmcp.limits import DEFAULT_LIMITS, Limits
 from typedmcp.observers import Instrumentation, check_telemetry, default_instrumentation
 from typedmcp.protocol.budgets import Budgets
-from typedmcp.protocol.codec import Backend, MethodTable, OwnMethod
+from typedmcp.protocol.codec import Backend, Codec, MethodTable, OwnMethod, codec_for
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind, deliver_diagnostic
+from typedmcp.protocol.framing import Frame, RequestId
 from typedmcp.protocol.meta import SERVER_INFO
 from typedmcp.protocol.option_checks import (
     check_extensions,
@@ -295,6 +296,21 @@ class ServerConfig:
     def report(self, diagnostic: Diagnostic) -> None:
         """Pass a diagnostic to `on_diagnostic`. Errors that it raises are logged."""
         deliver_diagnostic(diagnostic, self.on_diagnostic)
+
+    def report_dropped(self, dropped: DroppedFields, method: str, revision: str, id: RequestId | None = None) -> None:
+        """Report the parts of a message that the client's revision does not have, if there are any."""
+        if dropped:
+            text = f"{', '.join(dropped)}: not in {revision}"
+            self.report(Diagnostic(DiagnosticKind.DROPPED, text, method, id, list(dropped)))
+
+    def codec_for(self, revision: str) -> Codec:
+        """Return the codec for clients that speak a revision."""
+        table: Any = self.methods  # a module, which mypy does not know to be hashable
+        return codec_for(revision, self.codec, table, self.extension_methods.get(revision, ()))
+
+    def has_method(self, frame: Frame, revisions: Iterable[str]) -> bool:
+        """Return whether one of these revisions has the method of a message."""
+        return any(frame.method in self.codec_for(revision).methods for revision in revisions)
 
     def _report_limit(self, name: str, text: str) -> None:
         self.report(Diagnostic(DiagnosticKind.LIMIT_REACHED, f"{name}: {text}"))

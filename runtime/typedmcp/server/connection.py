@@ -16,12 +16,15 @@ from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import Frame
 from typedmcp.protocol.notifications import Change
 from typedmcp.server.batches import BatchChannel
+from typedmcp.server.channel import Channel
 from typedmcp.server.config import CANCELLATION_SHARE, ServerConfig
 from typedmcp.server.engine import Engine
+from typedmcp.server.handshake import Handshake
+from typedmcp.server.home import SessionHome
 from typedmcp.server.line_channel import LineChannel
 from typedmcp.server.line_workers import LineWorkers
 from typedmcp.server.principal import Principal
-from typedmcp.server.session import ServerSession
+from typedmcp.server.session import Session
 from typedmcp.transports import Transport, network_of
 
 __all__ = ["ServerConnection"]
@@ -29,7 +32,7 @@ __all__ = ["ServerConnection"]
 _numbers = itertools.count(1)
 
 
-class ServerConnection:
+class ServerConnection(SessionHome):
     """Serves one connection until it ends, as the home of its session.
 
     `principal` is who the client authenticated as, if it did. `client` is the client that budgets count for, by default
@@ -54,9 +57,8 @@ class ServerConnection:
         """True once the lifespan has been entered."""
         self._config = config
         self._transport = transport
-        self.session: ServerSession = ServerSession(
-            engine or Engine(config), self, on_restart=None if config.strict else self._on_restart
-        )
+        handshake = Handshake(config, None if config.strict else self._on_restart)
+        self.session: Session = Session(engine or Engine(config), self, handshake)
         """What is known of the client."""
         if (on_frame := self.session.open_frames()) is not None:
             self._transport = ObservedTransport(transport, on_frame, config.limits.message_bytes, peer="client")
@@ -70,6 +72,7 @@ class ServerConnection:
             report=config.report,
         )
         """The channel of all messages."""
+        self.session.outlet = self.outlet
         self._workers = LineWorkers(self.session, self.outlet, self._transport)
         self._finished: asyncio.Future[None] | None = None
         self._session_id: str | None = None
@@ -194,11 +197,6 @@ class ServerConnection:
         return self._session_id
 
     @property
-    def stored_session_id(self) -> str | None:
-        """None: the session ends with its connection."""
-        return None
-
-    @property
     def network(self) -> Network | None:
         """The carrier of the messages. None if the transport does not say it."""
         return network_of(self._transport) if self.is_local else "http"
@@ -215,6 +213,19 @@ class ServerConnection:
         elif not self.session.is_closed:
             self.loop.call_soon_threadsafe(publish, change, uri)
 
+    def handle_response(self, frame: Frame) -> bool:
+        """Handle the client's response to a request of this server."""
+        self.session.questions.handle_response(frame.id, frame)
+        return True
+
+    async def add_subscription(self, channel: Channel, uri: str) -> None:
+        """Subscribe the client to a resource. Raises `RemoteError` at a limit."""
+        self.session.subscriptions.add(channel, uri)
+
+    async def remove_subscription(self, channel: Channel, uri: str) -> None:  # noqa: ARG002
+        """End a subscription."""
+        self.session.subscriptions.remove(uri)
+
     def on_open(self) -> None:
         """Notify the client of changes: its handshake is complete."""
         self.session.subscriptions.add_session()
@@ -226,7 +237,7 @@ class ServerConnection:
         """
         session = self.session
         text = "initialize: a new session begins on this connection, in place of the one that was open"
-        session.report(Diagnostic(DiagnosticKind.TOLERATED, text, frame.method, frame.id))
+        session.config.report(Diagnostic(DiagnosticKind.TOLERATED, text, frame.method, frame.id))
         self._discard_batches()
         for ctx in list(session.in_flight.values()):
             session.calls.cancel(ctx)

@@ -15,20 +15,21 @@ from typedmcp import dialect
 from typedmcp.errors import InsufficientScopeError, InvalidParamsError, ResourceNotFoundError
 from typedmcp.protocol.backends import to_plain
 from typedmcp.protocol.budgets import ClientKey
-from typedmcp.protocol.codec import MethodCodec
+from typedmcp.protocol.codec import Codec, MethodCodec
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
-from typedmcp.protocol.framing import RequestId
+from typedmcp.protocol.framing import OversizeMessage, RequestId
 from typedmcp.protocol.notifications import LEVELS, LogLevel
 from typedmcp.server.attempts import Attempt
 from typedmcp.server.call_states import CallState
 from typedmcp.server.changes import Changes
 from typedmcp.server.channel import Channel
 from typedmcp.server.config import ServerConfig
-from typedmcp.server.ending import EndCallbacks
-from typedmcp.server.metadata import RequestMetadata
+from typedmcp.server.handshake import Handshake
+from typedmcp.server.home import EndCallbacks, SessionHome
+from typedmcp.server.metadata import MetadataCache, RequestMetadata
 from typedmcp.server.principal import Principal
 from typedmcp.server.service import Caller
-from typedmcp.transports.concurrency import is_awaitable
+from typedmcp.transports.concurrency import ThreadLimiter, is_awaitable
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 else:
     LifespanT = TypeVar("LifespanT")
 
-__all__ = ["Context", "ContextBackend", "InputRequest"]
+__all__ = ["Context", "ContextBackend", "InputRequest", "ServedSession", "StartedCall"]
 
 D = dialect.structs
 X = dialect.exact
@@ -53,23 +54,58 @@ InputRequest: TypeAlias = "D.ElicitRequest | D.CreateMessageRequest | D.ListRoot
 class ContextBackend(Protocol):
     """The part of a session that contexts use."""
 
-    @property
-    def config(self) -> ServerConfig: ...
-    @property
-    def thread_id(self) -> int: ...
-    @property
-    def is_local(self) -> bool: ...
-    @property
-    def session_id(self) -> str | None: ...
-    @property
-    def stored_session_id(self) -> str | None: ...
-    @property
-    def end_callbacks(self) -> EndCallbacks: ...
+    config: ServerConfig
+    threads: ThreadLimiter
+    thread_id: int
+    """The thread of the event loop."""
+    home: SessionHome
+    end_callbacks: EndCallbacks
+
     def notify(self, ctx: Context | None, method: str, params: msgspec.Struct) -> None: ...
-    def report(self, diagnostic: Diagnostic) -> None: ...
     def ask(self, ctx: Context, requests: Mapping[str, Any]) -> Coroutine[Any, Any, dict[str, Any]]: ...
-    def call_in_loop(self, ctx: Context, send: Callable[[], None]) -> None: ...
-    def run_in_thread(self, ctx: Context, function: Callable[..., T], *args: Any) -> Coroutine[Any, Any, T]: ...
+
+
+StartedCall: TypeAlias = "tuple[Context, Coroutine[Any, Any, Any]] | None"
+"""A call and the coroutine of its handler, to be awaited; None if the message needs nothing more."""
+
+
+class _Questions(Protocol):
+    def respond(self, ctx: Context, result: Any) -> None: ...
+    def restore(self, ctx: Context, params: Any) -> Awaitable[None] | None: ...
+
+
+class _Listeners(Protocol):
+    def listen(self, params: Any, ctx: Context) -> Awaitable[Any]: ...
+    def subscribe(self, params: Any, ctx: Context) -> Awaitable[Any]: ...
+    def unsubscribe(self, params: Any, ctx: Context) -> Awaitable[Any]: ...
+    def final_result(self, ctx: Context) -> Any: ...
+
+
+class ServedSession(ContextBackend, Protocol):
+    """A session, as the modules that serve its calls see it. `Session` is one."""
+
+    codec: Codec
+    """Decodes the messages of the revision that the client probably speaks."""
+    in_flight: dict[Any, Context]
+    metadata: MetadataCache
+    handshake: Handshake | None
+    """The handshake of a client of a legacy revision; None if there is none."""
+    is_closed: bool
+    is_shared: bool
+
+    @property
+    def closing(self) -> asyncio.Event: ...
+    @property
+    def questions(self) -> _Questions: ...
+    @property
+    def subscriptions(self) -> _Listeners: ...
+    def use_revision(self, revision: str) -> None: ...
+    def set_log_level(self, level: str) -> None: ...
+    def cancel(self, id: RequestId) -> bool: ...
+    def dispatch_slow(self, line: bytes | OversizeMessage, channel: Channel) -> StartedCall: ...
+    def send(self, ctx: Context | None, message: msgspec.Struct) -> bool: ...
+    def is_congested(self, ctx: Context | None) -> bool: ...
+    def drain_later(self, ctx: Context | None) -> None: ...
 
 
 class _DrainAwaitable:
@@ -173,15 +209,14 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
     @property
     def session_id(self) -> str | None:
         """A text that identifies the connection or session, as secret as the session. None without a session."""
-        return self._backend.session_id
+        return self._backend.home.session_id
 
     @property
     def caller(self) -> Caller:
         """The client, as far as it can be told from others: by its connection, session, access token or address."""
-        backend = self._backend
-        session, principal = backend.session_id, self.principal
-        if session is not None:
-            return Caller(session, "connection" if backend.stored_session_id is None else "session", True)
+        home, principal = self._backend.home, self.principal
+        if home.session_id is not None:
+            return Caller(home.session_id, "session" if home.is_stored else "connection", True)
         if principal is not None:
             return Caller(principal.key, "principal", True)
         return Caller(str(self.client_key or ""), "address", False)
@@ -192,7 +227,7 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
         A session that its client has left without a word ends when this worker needs its place. Other clients over HTTP
         have no session, and the function is never called. The function that is returned undoes this.
         """
-        if self._backend.session_id is None:
+        if self.session_id is None:
             return lambda: None
         return self._backend.end_callbacks.add(function)
 
@@ -225,7 +260,7 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
         """
         principal = self.principal
         if principal is None:
-            return self._backend.is_local or not scopes
+            return self._backend.home.is_local or not scopes
         return principal.scopes.issuperset(scopes)
 
     def require_scopes(self, *scopes: str) -> None:
@@ -247,12 +282,12 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
     @property
     def lifespan(self) -> LifespanT:
         """The value that the server's lifespan yielded; None without a lifespan."""
-        state: LifespanT = self._backend.config.lifespan_of(self.owner)
+        state: LifespanT = self.config.lifespan_of(self.owner)
         return state
 
     def state_of(self, extension: object) -> Any:
         """Return the value that the lifespan of a `ServerExtension` yielded; None without a lifespan."""
-        return self._backend.config.lifespan_of(extension)
+        return self.config.lifespan_of(extension)
 
     @property
     def client_key(self) -> ClientKey:
@@ -267,7 +302,7 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
     @property
     def changes(self) -> Changes:
         """The hub to publish changes to. A mounted server has its own."""
-        return self._backend.config.changes if self.owner is None else cast(Changes, self.owner.changes)
+        return self.config.changes if self.owner is None else cast(Changes, self.owner.changes)
 
     # Sending
 
@@ -316,7 +351,7 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
             raise ValueError(f"unknown log level {level!r}; known: {', '.join(LEVELS)}")
         threshold = self.metadata.lowest_level
         if threshold is None:  # the client asked for none, but the operator may want it
-            self._backend.report(Diagnostic(DiagnosticKind.LOG, f"{level}: {data}", self.method, self.id, data))
+            self.config.report(Diagnostic(DiagnosticKind.LOG, f"{level}: {data}", self.method, self.id, data))
         if threshold is None or rank < LEVELS[threshold] or self.cancelled or not self._admit_message():
             return self._send(None)
         params = D.LoggingMessageNotificationParams(level=level, data=data)
@@ -326,14 +361,14 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
 
     def _admit_message(self) -> bool:
         """Count a progress or log message. Return False if the request has sent too many in this second."""
-        limit, now = self._backend.config.limits.request_messages_per_second, monotonic()
+        limit, now = self.config.limits.request_messages_per_second, monotonic()
         began, count = self._sent
         if now - began >= 1:
             began, count = now, 0
         self._sent = began, count + 1
         if count == limit:
             text = f"more than {limit} messages of one request in a second (request_messages_per_second)"
-            self._backend.report(Diagnostic(DiagnosticKind.DROPPED, text, self.method, self.id))
+            self.config.report(Diagnostic(DiagnosticKind.DROPPED, text, self.method, self.id))
         return count < limit
 
     @overload
@@ -347,30 +382,30 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
         not sent, and reported.
         """
         name: str = method if isinstance(method, str) else method.name
-        for each in self._backend.config.extensions:
+        for each in self.config.extensions:
             if name in each.extension.methods and not each.extension.is_declared(self.client_capabilities):
                 text = f"{name}: the client has not declared {each.extension.identifier}"
-                self._backend.report(Diagnostic(DiagnosticKind.DROPPED, text, self.method, self.id))
+                self.config.report(Diagnostic(DiagnosticKind.DROPPED, text, self.method, self.id))
                 return self._send(None)
         plain: Any = params if isinstance(params, msgspec.Struct) else to_plain(params)
         return self._send(lambda: self._backend.notify(self, name, plain))
 
     def report(self, text: str, error: BaseException | None = None) -> None:
         """Report a failure to the operator, through `on_diagnostic`. Nothing is sent to the client."""
-        self._backend.report(Diagnostic(DiagnosticKind.INTERNAL_ERROR, text, self.method, self.id, error=error))
+        self.config.report(Diagnostic(DiagnosticKind.INTERNAL_ERROR, text, self.method, self.id, error=error))
 
     def tolerate(self, text: str) -> None:
         """Report that the client broke the specification harmlessly, and that its request was understood.
 
         Raises `InvalidParamsError` with this text if the server is strict.
         """
-        if self._backend.config.strict:
+        if self.config.strict:
             raise InvalidParamsError(text)
-        self._backend.report(Diagnostic(DiagnosticKind.TOLERATED, text, self.method, self.id))
+        self.config.report(Diagnostic(DiagnosticKind.TOLERATED, text, self.method, self.id))
 
     async def in_thread(self, function: Callable[..., T], *args: Any) -> T:
         """Run a function that blocks in one of the server's threads, and return its result."""
-        return await self._backend.run_in_thread(self, function, *args)
+        return await self._backend.threads.run(self.client_key, function, *args)
 
     async def read_resource(self, uri: str) -> list[D.TextResourceContents | D.BlobResourceContents]:
         """Read a resource of this server. In a mounted server, URIs are those of the mounted one.
@@ -378,7 +413,7 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
         Raises `ResourceNotFoundError`, and the exceptions of the resource.
         """
         owner = self.owner
-        read = self._backend.config.functions.get("read_resource") if owner is None else owner.read_resource
+        read = self.config.functions.get("read_resource") if owner is None else owner.read_resource
         if read is None:
             raise ResourceNotFoundError(uri)
         try:
@@ -402,8 +437,14 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
             if send is not None:
                 send()
         elif send is not None:
-            backend.call_in_loop(self, send)
+            asyncio.run_coroutine_threadsafe(self._send_and_drain(send), backend.home.loop).result()
         return _DrainAwaitable(self.channel)
+
+    async def _send_and_drain(self, send: Callable[[], None]) -> None:
+        """Send something for a function in a thread, which waits until the client keeps up."""
+        send()
+        if self.channel.is_congested:
+            await self.channel.drain()
 
     # Asking the client
 

@@ -16,8 +16,8 @@ The fast path of a call is `decode`, the handler, `encode`; both return None for
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import UNSET
@@ -30,25 +30,22 @@ from typedmcp.errors import MissingCapabilityError, RemoteError, UsageError
 from typedmcp.nesting import SHORT, is_too_deep
 from typedmcp.protocol.backends import to_plain
 from typedmcp.protocol.budgets import ByteBudget
-from typedmcp.protocol.codec import Codec, Response, codec_for, encoder
+from typedmcp.protocol.codec import Response, encoder
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
-from typedmcp.protocol.framing import Frame, OversizeMessage
+from typedmcp.protocol.framing import OversizeMessage
 from typedmcp.protocol.json_results import JsonResult
 from typedmcp.protocol.repairs import Repair
 from typedmcp.server.built_in import served_functions
 from typedmcp.server.call_states import CallState
 from typedmcp.server.channel import Channel
 from typedmcp.server.config import ServerConfig
-from typedmcp.server.context import Context, ContextBackend
-from typedmcp.server.metadata import MetadataCache
+from typedmcp.server.context import Context, ServedSession
 from typedmcp.transports.concurrency import ThreadLimiter
 
 if TYPE_CHECKING:
     from typedmcp.server.encoded_lists import EncodedList
 
-__all__ = ["DecodingSession", "Engine"]
-
-T = TypeVar("T")
+__all__ = ["Engine"]
 
 _RESULT_TYPES: Final = ("complete", "input_required")
 """The types of results that need no extension."""
@@ -59,15 +56,6 @@ _LARGE_RESULT_BYTES: Final = 1 << 20
 _NEW: Final = CallState.NEW
 _WAITING: Final = CallState.WAITING
 _encode = encoder.encode
-
-
-class DecodingSession(ContextBackend, Protocol):
-    """The part of a session that decoding uses."""
-
-    codec: Codec
-    """Decodes the messages of the revision that the client probably speaks."""
-    metadata: MetadataCache
-    in_flight: dict[Any, Context]
 
 
 class Engine:
@@ -110,19 +98,9 @@ class Engine:
         self._was_large = False
         """True if the last result was large, as the next one may be, too. The text of a large one is not copied."""
 
-    def codec_for(self, revision: str) -> Codec:
-        """Return the codec for clients that speak a revision."""
-        table: Any = self.config.methods  # a module, which mypy does not know to be hashable
-        own = self.config.extension_methods
-        return codec_for(revision, self.config.codec, table, own.get(revision, ()))
-
-    def has_method(self, frame: Frame, revisions: Iterable[str]) -> bool:
-        """Return whether one of these revisions has the method of a message."""
-        return any(frame.method in self.codec_for(revision).methods for revision in revisions)
-
     # The fast path
 
-    def decode(self, session: DecodingSession, line: bytes | OversizeMessage, channel: Channel) -> Context | None:
+    def decode(self, session: ServedSession, line: bytes | OversizeMessage, channel: Channel) -> Context | None:
         """Decode a request, or return None if it needs the slow path.
 
         A request on the fast path is not in flight: it cannot be cancelled before it waits.
@@ -132,9 +110,8 @@ class Engine:
             message = codec.decode(line)
             method_codec = codec.by_message_type[message.__class__]
             params, id = message.params, message.id
-            check = channel.check_fast
-            if check is not None:
-                check(method_codec, params)
+            if channel.has_headers:
+                channel.check_fast(method_codec, params)
             encoded_meta = UNSET if params is None else params.meta
             cache = session.metadata
             if encoded_meta is UNSET:
@@ -202,7 +179,7 @@ class Engine:
         except Exception:
             return None
         if dropped:
-            self.report_dropped(dropped, ctx.method, ctx.revision)
+            self.config.report_dropped(dropped, ctx.method, ctx.revision)
         return line
 
     def _encode_list(self, ctx: Context, result: Any, encodings: EncodedList) -> bytes | None:
@@ -217,7 +194,7 @@ class Engine:
         else:
             line = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (id, text)
         if dropped:
-            self.report_dropped(dropped, ctx.method, ctx.revision)
+            self.config.report_dropped(dropped, ctx.method, ctx.revision)
         return line
 
     # The slow path
@@ -260,18 +237,6 @@ class Engine:
         """Repair a result that breaks a rule of the protocol, and report it."""
         if repair is not None:
             repair.apply()
-            self.report(Diagnostic(DiagnosticKind.INVALID_DATA, f"{ctx.method}: {repair.text}", ctx.method, ctx.id))
-
-    async def run_in_thread(self, ctx: Context, function: Callable[..., T], *args: Any) -> T:
-        """Run a function that blocks in one of the server's threads, and return its result."""
-        return await self.threads.run(ctx.channel.client, function, *args)
-
-    def report(self, diagnostic: Diagnostic) -> None:
-        """Pass a diagnostic to `on_diagnostic`. Errors that it raises are logged."""
-        self.config.report(diagnostic)
-
-    def report_dropped(self, dropped: DroppedFields, method: str, revision: str) -> None:
-        """Report the parts of a message that the client's revision does not have, if there are any."""
-        if dropped:
-            text = f"{', '.join(dropped)}: not in {revision}"
-            self.report(Diagnostic(DiagnosticKind.DROPPED, text, method, params=list(dropped)))
+            self.config.report(
+                Diagnostic(DiagnosticKind.INVALID_DATA, f"{ctx.method}: {repair.text}", ctx.method, ctx.id)
+            )

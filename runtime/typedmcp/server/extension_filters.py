@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import Any, NamedTuple, Protocol, TypeVar, cast, overload
+from typing import Any, NamedTuple, TypeVar, cast, overload
 
 import msgspec
 
@@ -14,23 +14,13 @@ from mcpspec.support.structs import from_builtins, to_builtins
 from typedmcp import dialect
 from typedmcp.errors import DecodeError, InvalidParamsError
 from typedmcp.protocol.meta import SUBSCRIPTION
-from typedmcp.server.context import Context
+from typedmcp.server.context import Context, ServedSession
 from typedmcp.server.extension_setup import OfferedExtension, require_extension
 from typedmcp.server.service import OpenMember, Service
 
-__all__ = [
-    "ExtensionFilters", "ExtensionListener", "FilterBackend", "WantedMember", "find_filters", "open_filters",
-]  # fmt: skip
+__all__ = ["ExtensionFilters", "ExtensionListener", "WantedMember", "find_filters", "open_filters"]
 
 P = TypeVar("P")
-
-
-class FilterBackend(Protocol):
-    """The part of a session that the filters of extensions use."""
-
-    def notify(self, ctx: Context | None, method: str, params: msgspec.Struct) -> None: ...
-    def is_congested(self, ctx: Context | None) -> bool: ...
-    def drain_later(self, ctx: Context | None) -> None: ...
 
 
 class WantedMember(NamedTuple):
@@ -45,10 +35,10 @@ class WantedMember(NamedTuple):
 class ExtensionListener:
     """A `subscriptions/listen` request that gets notifications of an extension."""
 
-    def __init__(self, ctx: Context, backend: FilterBackend) -> None:
+    def __init__(self, ctx: Context, session: ServedSession) -> None:
         self.ctx: Context = ctx
         """The request. Middleware has seen it, and the client has declared the extension."""
-        self._backend = backend
+        self._session = session
         self._delayed: dict[object, tuple[str, Any]] = {}
         self._has_begun = False
 
@@ -65,10 +55,10 @@ class ExtensionListener:
         if self.ctx.cancelled:
             return
         name: str = method if isinstance(method, str) else method.name
-        if not self._has_begun or self._backend.is_congested(self.ctx):
+        if not self._has_begun or self._session.is_congested(self.ctx):
             self._delayed[name if key is None else key] = name, params
             if self._has_begun:
-                self._backend.drain_later(self.ctx)
+                self._session.drain_later(self.ctx)
         else:
             self._send(name, params)
 
@@ -76,8 +66,8 @@ class ExtensionListener:
         """Send the delayed notifications, if the client reads again."""
         self._has_begun = True
         for key, (method, params) in list(self._delayed.items()):
-            if self._backend.is_congested(self.ctx):
-                self._backend.drain_later(self.ctx)
+            if self._session.is_congested(self.ctx):
+                self._session.drain_later(self.ctx)
                 return
             del self._delayed[key]
             if not self.ctx.cancelled:
@@ -86,7 +76,7 @@ class ExtensionListener:
     def _send(self, method: str, params: Any) -> None:
         plain: dict[str, Any] = to_builtins(params)
         meta: dict[str, Any] = {**(plain.get("_meta") or {}), SUBSCRIPTION: self.ctx.id}
-        self._backend.notify(self.ctx, method, cast(Any, {**plain, "_meta": meta}))
+        self._session.notify(self.ctx, method, cast(Any, {**plain, "_meta": meta}))
 
 
 class ExtensionFilters:
@@ -136,12 +126,12 @@ def _decode_member(member: str, value: Any, kind: Any) -> Any:
         raise InvalidParamsError(f"{place}: {error.reason}", {"path": place}) from error
 
 
-async def open_filters(wanted: Sequence[WantedMember], ctx: Context, backend: FilterBackend) -> ExtensionFilters:
+async def open_filters(wanted: Sequence[WantedMember], ctx: Context, session: ServedSession) -> ExtensionFilters:
     """Begin to serve the members of a filter. The caller closes the stack of what is returned."""
     made = ExtensionFilters()
     try:
         for serve, member, value in wanted:
-            listener = ExtensionListener(ctx, backend)
+            listener = ExtensionListener(ctx, session)
             granted = await made.stack.enter_async_context(serve(value, listener))
             if granted is not None:
                 made.granted[member] = granted

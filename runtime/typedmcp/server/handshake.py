@@ -32,21 +32,20 @@ _METHODS = frozenset(("initialize", "ping", "notifications/initialized"))
 class Handshake:
     """The state of one handshake.
 
-    `on_open` is called with the client once its session is open. `on_restart` is called when a new session begins in
-    place of the present one, by a second `initialize`; by default that is an error. `has_session` is false if the
-    server keeps no session.
+    `on_restart` is called when a new session begins in place of the present one, by a second `initialize`; by default
+    that is an error. `has_session` is false if the server keeps no session.
     """
 
     def __init__(
         self,
         config: ServerConfig,
-        on_open: Callable[[RequestMetadata], None] | None = None,
         on_restart: Callable[[Frame], None] | None = None,
         *,
         has_session: bool = True,
     ) -> None:
         self._config = config
-        self._on_open = on_open
+        self.on_open: Callable[[RequestMetadata], None] | None = None
+        """Called with the client once its session is open."""
         self._on_restart = on_restart
         self._has_session = has_session
         self.metadata: RequestMetadata | None = None
@@ -73,8 +72,8 @@ class Handshake:
 
     def _open(self, metadata: RequestMetadata) -> None:
         self.is_done = True
-        if self._on_open is not None:
-            self._on_open(metadata)
+        if self.on_open is not None:
+            self.on_open(metadata)
 
     def handle_request(self, frame: Frame, dropped: DroppedFields) -> Any:
         """Return the result of a request that comes before the session is open.

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -42,12 +42,11 @@ from typedmcp.revisions.conversions import downgrade
 from typedmcp.revisions.input_requests import downgrade_request, upgrade_result
 from typedmcp.server.attempts import Attempt, AttemptState, InputRequested, is_input_required
 from typedmcp.server.calls import ServedCalls
-from typedmcp.server.config import ServerConfig
 from typedmcp.server.context import Context
 from typedmcp.server.state_token import VerifiedState, state_binding
 from typedmcp.transports.concurrency import is_awaitable
 
-__all__ = ["InputRequests", "RequestChecks", "check_requests"]
+__all__ = ["InputRequests", "check_requests"]
 
 D = dialect.structs
 
@@ -55,26 +54,16 @@ _NO_STATE = "without requestState, no question was asked"
 
 
 class InputRequests:
-    """Asks the client of a session for input.
+    """Asks the client of a session for input."""
 
-    `send` sends a message within a call. `request_id` makes the ids of requests to the client; None if it cannot be
-    asked on legacy revisions.
-    """
+    __slots__ = ("_calls", "_config", "_session", "pending")
 
-    __slots__ = ("_calls", "_engine", "_request_id", "_send", "pending")
-
-    def __init__(
-        self,
-        calls: ServedCalls,
-        send: Callable[[Context, msgspec.Struct], bool],
-        request_id: Callable[[int], RequestId] | None,
-    ) -> None:
+    def __init__(self, calls: ServedCalls) -> None:
         self.pending: PendingRequests = PendingRequests()
         """The requests to the client that wait for a response."""
         self._calls = calls
-        self._engine = calls.engine
-        self._send = send
-        self._request_id = request_id
+        self._config = calls.engine.config
+        self._session = calls.session
 
     def restore(self, ctx: Context, params: Any) -> Coroutine[Any, Any, None] | None:
         """Restore the answers of earlier attempts, and the handler's own state, from the members of a request.
@@ -91,7 +80,7 @@ class InputRequests:
                 self._report_ignored(ctx, DiagnosticKind.UNEXPECTED_RESPONSE, dict.fromkeys(responses, _NO_STATE))
                 params.input_responses = None
             return None
-        signer = self._engine.config.state_signer
+        signer = self._config.state_signer
         verified = signer.verify(token, _binding(ctx), time.time())
         attempt = ctx.attempt = Attempt(_decode_state(verified))
         params.request_state = attempt.handler_state
@@ -105,7 +94,7 @@ class InputRequests:
 
     async def _use_once(self, state: VerifiedState) -> None:
         """Record the use of a state that is valid once. Raises `InvalidParamsError` if it was used already."""
-        if not await self._engine.use_once(state.id, max(1.0, state.expires - time.time())):
+        if not await self._calls.engine.use_once(state.id, max(1.0, state.expires - time.time())):
             text = "requestState: it was used already; call again without it"
             raise InvalidParamsError(text, {"path": "params.requestState"})
 
@@ -115,7 +104,7 @@ class InputRequests:
             key, why = next(iter(reasons.items()))
             others = f", and {len(reasons) - 1} more" if len(reasons) > 1 else ""
             text = f"inputResponses: the answer to {format_value(key)} is ignored{others}: {why}"
-            self._engine.report(Diagnostic(kind, text, ctx.method, ctx.id, list(reasons)))
+            self._config.report(Diagnostic(kind, text, ctx.method, ctx.id, list(reasons)))
 
     async def ask(self, ctx: Context, requests: Mapping[str, Any]) -> dict[str, Any]:
         """Return the client's results for some requests, by the same keys, as `Context.ask` describes."""
@@ -125,7 +114,7 @@ class InputRequests:
             raise InputUnavailableError(f"{ctx.method} has its response already: it cannot ask the client for input")
         if ctx.cancelled:
             raise InputUnavailableError(f"{ctx.method} was cancelled: it cannot ask the client for input")
-        requests = check_requests(self._engine, ctx, requests)
+        requests = check_requests(ctx, requests)
         if not ctx.metadata.features.has_input_requests:
             return await self._call_client(ctx, requests)
         attempt = ctx.attempt = ctx.attempt or Attempt()
@@ -146,7 +135,7 @@ class InputRequests:
             result = to_struct(result)
             if not ctx.method_codec.accepts_input:
                 raise UsageError(f"{ctx.method} cannot ask the client for input")
-            requests = check_requests(self._engine, ctx, result.input_requests or {})
+            requests = check_requests(ctx, result.input_requests or {})
             if not ctx.metadata.features.has_input_requests:
                 self._calls.spawn(ctx, self._ask_and_repeat(ctx, requests, result.request_state))
                 return
@@ -159,7 +148,7 @@ class InputRequests:
     # Modern revisions
 
     def _signed_result(self, ctx: Context, requests: Mapping[str, Any], result: D.InputRequiredResult) -> Any:
-        config, attempt = self._engine.config, ctx.attempt or Attempt()
+        config, attempt = self._config, ctx.attempt or Attempt()
         if attempt.rounds >= config.limits.input_rounds:
             raise self._too_many_rounds(attempt.changed)
         content = attempt.next_state(requests, result.request_state)
@@ -172,7 +161,7 @@ class InputRequests:
         return downgrade(signed, ctx.revision, [])
 
     def _too_many_rounds(self, changed: Iterable[str] = ()) -> RemoteError:
-        text = f"no result after {self._engine.config.limits.input_rounds} rounds of input requests"
+        text = f"no result after {self._config.limits.input_rounds} rounds of input requests"
         for key in changed:
             text += f"; the question {format_value(key)} changed from attempt to attempt, so no answer to it counted"
         return RemoteError(INTERNAL_ERROR, text)
@@ -181,7 +170,7 @@ class InputRequests:
 
     async def _ask_and_repeat(self, ctx: Context, requests: Mapping[str, Any], state: str | None) -> Any:
         """Send the requests of an `InputRequiredResult`, and call the handler again with the answers."""
-        config = self._engine.config
+        config = self._config
         for _ in range(config.limits.input_rounds):
             answers = await self._call_client(ctx, requests)
             params = ctx.params
@@ -196,7 +185,7 @@ class InputRequests:
             if not is_input_required(made):
                 return made
             result = to_struct(made)
-            requests, state = check_requests(self._engine, ctx, result.input_requests or {}), result.request_state
+            requests, state = check_requests(ctx, result.input_requests or {}), result.request_state
         raise self._too_many_rounds()
 
     async def _call_client(self, ctx: Context, requests: Mapping[str, Any]) -> dict[str, Any]:
@@ -214,16 +203,16 @@ class InputRequests:
 
     async def _call_once(self, ctx: Context, request: Any) -> Any:
         """Send one request to the client, and return its result in the dialect."""
-        if self._request_id is None:
+        if self._session.is_shared:
             raise InputUnavailableError("a client without a session cannot be asked for input")
         method = request.method
         dropped: DroppedFields = []
         params = None if request.params is None else downgrade_request(method, request.params, ctx.revision, dropped)
-        self._engine.report_dropped(dropped, method, ctx.revision)
+        self._config.report_dropped(dropped, method, ctx.revision)
         loop = asyncio.get_running_loop()
         call = self.pending.add_call(method, loop.create_future(), loop.time())
-        id = self._request_id(call.id)
-        if not self._send(ctx, Notification("2.0", method, _with_request_meta(ctx, params), id)):
+        id = self._session.home.request_id(call.id)
+        if not self._session.send(ctx, Notification("2.0", method, _with_request_meta(ctx, params), id)):
             self.pending.cancel_call(call.id)
             raise InputUnavailableError(f"{method}: the client cannot be reached")
         value = await self._wait_for_response(ctx, call, id)
@@ -238,24 +227,24 @@ class InputRequests:
 
     async def _wait_for_response(self, ctx: Context, call: Call, id: RequestId) -> Any:
         """Return the result of a request to the client in plain JSON. Cancels the request if it takes too long."""
-        seconds = self._engine.config.input_timeout
+        seconds = self._config.input_timeout
         try:
             async with asyncio.timeout(seconds):
                 return await call.owner
         except (asyncio.CancelledError, TimeoutError) as error:
             if self.pending.cancel_call(call.id):
-                self._send(ctx, Notification("2.0", "notifications/cancelled", {"requestId": id}))
+                self._session.send(ctx, Notification("2.0", "notifications/cancelled", {"requestId": id}))
             if isinstance(error, TimeoutError):
                 raise RequestTimeoutError(seconds or 0.0).attach_call(call.method, id) from None
             raise
 
     def handle_response(self, number: RequestId | None, frame: Frame) -> None:
         """Pass the client's response to the call with this number; report a response without a call."""
-        call, problem = self.pending.resolve(number, strict=self._engine.config.strict)
+        call, problem = self.pending.resolve(number, strict=self._config.strict)
         if problem is not None:
             text = f"a response with the id {frame.id!r}"
             method = None if call is None else call.method
-            self._engine.report(Diagnostic(problem, text, method, frame.id, frame.value))
+            self._config.report(Diagnostic(problem, text, method, frame.id, frame.value))
         if call is None or call.owner.done():
             return
         error = frame.value.get("error")
@@ -273,15 +262,7 @@ class InputRequests:
                 call.owner.exception()  # the task that waits for it may have been cancelled
 
 
-class RequestChecks(Protocol):
-    """The part of an engine that checks of input requests use."""
-
-    @property
-    def config(self) -> ServerConfig: ...
-    def report(self, diagnostic: Diagnostic) -> None: ...
-
-
-def check_requests(backend: RequestChecks, ctx: Context, requests: Mapping[str, Any]) -> Mapping[str, Any]:
+def check_requests(ctx: Context, requests: Mapping[str, Any]) -> Mapping[str, Any]:
     """Check input requests, and return them as they may be sent.
 
     Raises `UsageError` for those that the specification forbids, and for too many of them. Raises
@@ -289,7 +270,7 @@ def check_requests(backend: RequestChecks, ctx: Context, requests: Mapping[str, 
     """
     from typedmcp.protocol.input_checks import find_request_fault  # here, since most servers never ask
 
-    limit = backend.config.limits.input_requests
+    limit = ctx.config.limits.input_requests
     if len(requests) > limit:
         raise UsageError(f"{len(requests)} input requests in one round; the limit is {limit} (input_requests)")
     declared = known_capabilities(to_builtins(ctx.client_capabilities), ctx.revision)
@@ -298,10 +279,10 @@ def check_requests(backend: RequestChecks, ctx: Context, requests: Mapping[str, 
             raise MissingCapabilityError(missing)
         if (fault := find_request_fault(request)) is not None:
             raise UsageError(f"the input request {format_value(key)} is wrong: {fault}")
-    return {key: _without_context(backend, ctx, request, declared) for key, request in requests.items()}
+    return {key: _without_context(ctx, request, declared) for key, request in requests.items()}
 
 
-def _without_context(backend: RequestChecks, ctx: Context, request: Any, declared: dict[str, Any]) -> Any:
+def _without_context(ctx: Context, request: Any, declared: dict[str, Any]) -> Any:
     """Leave out `includeContext` if the client has not declared that it heeds it, and report that."""
     if request.method != "sampling/createMessage" or "context" in declared.get("sampling", {}):
         return request
@@ -309,7 +290,7 @@ def _without_context(backend: RequestChecks, ctx: Context, request: Any, declare
     if params.include_context == "none" or not has_sampling_context(ctx.revision):
         return request
     text = "params.includeContext: the client has not declared sampling.context"
-    backend.report(Diagnostic(DiagnosticKind.DROPPED, text, request.method, ctx.id, params.include_context))
+    ctx.config.report(Diagnostic(DiagnosticKind.DROPPED, text, request.method, ctx.id, params.include_context))
     return D.CreateMessageRequest(params=msgspec.structs.replace(params, include_context="none"))
 
 

@@ -8,9 +8,8 @@ from typing import Any, Final
 
 from typedmcp.observers import RequestInfo
 from typedmcp.protocol.budgets import ClientKey
-from typedmcp.protocol.codec import MethodCodec
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
-from typedmcp.protocol.framing import Frame
+from typedmcp.server.channel import Channel
 from typedmcp.server.principal import Principal
 from typedmcp.transports import Transport
 
@@ -22,7 +21,7 @@ _LARGE_BYTES: Final = 1 << 16
 """A message of more bytes is sent by itself, since copying it to the others would cost more."""
 
 
-class LineChannel:
+class LineChannel(Channel):
     """Sends lines over a transport.
 
     `spawn` runs a coroutine in a task, and `on_broken` is called when the transport cannot write. The other arguments
@@ -30,12 +29,9 @@ class LineChannel:
     """
 
     __slots__ = (
-        "_draining", "_on_broken", "_out", "_report", "_resume", "_spawn", "_transport", "check_fast", "client",
-        "principal", "request_headers", "will_flush",
+        "_client", "_draining", "_on_broken", "_out", "_report", "_request_headers", "_resume", "_spawn", "_transport",
+        "principal", "will_flush",
     )  # fmt: skip
-
-    expires = None
-    header_bytes = 0
 
     def __init__(
         self,
@@ -49,10 +45,8 @@ class LineChannel:
         report: Callable[[Diagnostic], None],
     ) -> None:
         self.principal: Principal | None = principal
-        self.client: ClientKey = client
-        self.request_headers: Mapping[str, str] = request_headers
-        # Read for each message: a member of the class would take longer to find.
-        self.check_fast: Callable[[MethodCodec, Any], None] | None = None
+        self._client = client
+        self._request_headers = request_headers
         self.will_flush: bool = False
         """True while somebody is going to call `flush`."""
         self._transport = transport
@@ -63,13 +57,15 @@ class LineChannel:
         self._draining: asyncio.Task[None] | None = None
         self._resume: Callable[[], None] | None = None
 
-    def check_frame(self, frame: Frame) -> None:
-        """Accept any message: there are no headers."""
+    @property
+    def client(self) -> ClientKey:
+        """The client that budgets count for."""
+        return self._client
 
-    def expect(self) -> None:
-        """Do nothing: a line can be sent at any time."""
-
-    abandon = expect
+    @property
+    def request_headers(self) -> Mapping[str, str]:
+        """The headers of the HTTP request that opened the connection, if there was one."""
+        return self._request_headers
 
     def send_fast(self, line: bytes) -> None:
         """Send a line."""
@@ -87,27 +83,10 @@ class LineChannel:
             self.will_flush = True
             asyncio.get_running_loop().call_soon(self.flush)
 
-    def send_response(self, line: bytes, code: int | None = None) -> None:  # noqa: ARG002
-        """Send a response."""
-        self.send_fast(line)
-
-    def refuse(self, line: bytes, code: int) -> None:  # noqa: ARG002
-        """Send an error."""
-        self.send_fast(line)
-
-    def refuse_unanswerable(self, code: int, text: str) -> None:
-        """Do nothing: a line has no other answer than JSON-RPC."""
-
-    def refuse_busy(self) -> None:
-        """Do nothing: the error says it."""
-
     def send_message(self, ctx: RequestInfo | None, line: bytes) -> bool:  # noqa: ARG002  # all share the connection
         """Send a notification or a request."""
         self.send_fast(line)
         return True
-
-    def disconnect(self, retry: float) -> None:
-        """Do nothing: the connection has other requests."""
 
     @property
     def is_congested(self) -> bool:

@@ -17,7 +17,7 @@ from typedmcp.server.call_states import CallState
 from typedmcp.server.calls import resume
 from typedmcp.server.context import Context
 from typedmcp.server.line_channel import LineChannel
-from typedmcp.server.session import SessionCore
+from typedmcp.server.session import Session
 from typedmcp.transports import Transport
 
 __all__ = ["LineWorkers"]
@@ -33,7 +33,7 @@ One that does so later has left its session: some clients crash if they get resp
 class LineWorkers:
     """Handles the lines of a transport, as calls of a session."""
 
-    def __init__(self, session: SessionCore, channel: LineChannel, transport: Transport) -> None:
+    def __init__(self, session: Session, channel: LineChannel, transport: Transport) -> None:
         limits = session.config.limits
         self.has_client_left: bool = False
         """True if the client has ended its side some time after its last request."""

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import threading
-from asyncio import AbstractEventLoop
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from typedmcp.errors import RemoteError
-from typedmcp.observers import Instrumentation, Network, ServerObserver
+from typedmcp.observers import Network, ServerObserver
 from typedmcp.protocol.codec import Notification
 from typedmcp.protocol.framing import Frame
 from typedmcp.protocol.observation import add_to_meta, describe_frame
@@ -19,42 +18,19 @@ from typedmcp.server.config import ServerConfig
 from typedmcp.server.context import Context
 from typedmcp.server.engine import Engine
 from typedmcp.server.handshake import Handshake
+from typedmcp.server.home import SessionHome
 
-__all__ = ["ObservedConnection", "ObservedPlace", "ObservedSession", "ServerObservation"]
+__all__ = ["ObservedConnection", "ServerObservation"]
 
 _FALLBACK = "fallback"
-
-
-class ObservedPlace(Protocol):
-    """The place where an observed session is served."""
-
-    @property
-    def loop(self) -> AbstractEventLoop: ...
-    @property
-    def is_local(self) -> bool: ...
-    @property
-    def network(self) -> Network | None: ...
-    @property
-    def stored_session_id(self) -> str | None: ...
-
-
-class ObservedSession(Protocol):
-    """The part of a session that its observation uses."""
-
-    @property
-    def engine(self) -> Engine: ...
-    @property
-    def place(self) -> ObservedPlace: ...
-    @property
-    def handshake(self) -> Handshake | None: ...
 
 
 class ServerObservation:
     """Passes what a session does to its observer."""
 
-    def __init__(self, session: ObservedSession, instrumentation: Instrumentation) -> None:
-        self._engine = session.engine
-        self._observer: ServerObserver = instrumentation.observe_server(ObservedConnection(session))
+    def __init__(self, config: ServerConfig, observer: ServerObserver) -> None:
+        self._config = config
+        self._observer = observer
 
     def wrap(self, functions: Mapping[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
         """Return handlers by name that are observed."""
@@ -67,7 +43,7 @@ class ServerObservation:
 
     def on_rejected(self, frame: Frame, error: RemoteError) -> None:
         """Observe a message that was rejected before it had a context."""
-        is_known = self._engine.has_method(frame, self._engine.config.revisions)
+        is_known = self._config.has_method(frame, self._config.revisions)
         self._observer.on_rejected(describe_frame(frame, is_known=is_known), error)
 
     def on_error(self, ctx: Context, code: int, text: str) -> None:
@@ -97,26 +73,23 @@ class ObservedConnection:
 
     address = None
 
-    def __init__(self, session: ObservedSession) -> None:
-        self._session = session
-        self.server: ServerConfig = session.engine.config
+    def __init__(self, engine: Engine, home: SessionHome, handshake: Handshake | None) -> None:
+        self._home, self._handshake, self._thread_id = home, handshake, engine.thread_id
+        self.server: ServerConfig = engine.config
+        self.is_local: bool = home.is_local
 
     @property
     def id(self) -> str | None:
-        return self._session.place.stored_session_id
+        return self._home.session_id if self._home.is_stored else None
 
     @property
     def network(self) -> Network | None:
-        return self._session.place.network
+        return self._home.network
 
     @property
     def revision(self) -> str | None:
-        handshake = self._session.handshake
+        handshake = self._handshake
         return None if handshake is None or handshake.metadata is None else handshake.metadata.revision
-
-    @property
-    def is_local(self) -> bool:
-        return self._session.place.is_local
 
     def has_tool(self, name: str) -> bool | None:
         find = self.server.input_schema_of
@@ -124,6 +97,5 @@ class ObservedConnection:
         return None if schema is None else bool(schema)
 
     def call_soon(self, function: Callable[[], object]) -> None:
-        loop = self._session.place.loop
-        is_here = threading.get_ident() == self._session.engine.thread_id
+        loop, is_here = self._home.loop, threading.get_ident() == self._thread_id
         (loop.call_soon if is_here else loop.call_soon_threadsafe)(function)

@@ -8,7 +8,7 @@ A handler may go on after its request has been answered, in this worker or in an
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from threading import get_ident
 from typing import Any, Protocol, TypeVar, cast
 from weakref import WeakKeyDictionary, ref
@@ -26,9 +26,10 @@ from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.revisions.features import DIALECT, structs_of
 from typedmcp.server.attempts import AskedQuestion, is_input_required
 from typedmcp.server.call_states import CallState
+from typedmcp.server.channel import Channel
 from typedmcp.server.config import ServerConfig
-from typedmcp.server.context import Context
-from typedmcp.server.ending import EndCallbacks
+from typedmcp.server.context import Context, ServedSession
+from typedmcp.server.home import EndCallbacks, SessionHome
 from typedmcp.server.input_requests import check_requests
 from typedmcp.server.metadata import RequestMetadata
 from typedmcp.server.principal import Principal
@@ -79,11 +80,14 @@ class DetachedContext(Context):
         self.state = CallState.CANCELLED
 
 
-class _RunBackend:
-    """The backend and the channel of a detached context: passes on to a run what a session sends."""
+class _RunHome(SessionHome):
+    def __init__(self, *, is_local: bool) -> None:
+        self.is_local: bool = is_local
+        self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
 
-    is_congested = False  # nothing is sent to the client
-    expires = None
+
+class _RunBackend(Channel):
+    """The backend and the channel of a detached context: passes on to a run what a session sends."""
 
     def __init__(
         self,
@@ -97,56 +101,37 @@ class _RunBackend:
         self._run = run
         self.config: ServerConfig = config
         self.principal: Principal | None = principal
-        self.request_headers: Mapping[str, str] = headers
-        self.is_local: bool = is_local
-        self.session_id: str | None = None
-        self.stored_session_id: str | None = None
+        self._headers = headers
         self.end_callbacks: EndCallbacks = EndCallbacks()
         self.thread_id: int = get_ident()
-        self._loop = asyncio.get_running_loop()
+        self.home: SessionHome = _RunHome(is_local=is_local)
+        self.threads: ThreadLimiter = _threads_of(config)
+
+    @property
+    def request_headers(self) -> Mapping[str, str]:
+        """The headers of the HTTP request."""
+        return self._headers
 
     @property
     def client(self) -> ClientKey:
         """The client that limits count for."""
         return self._run.client
 
-    async def drain(self) -> None:
-        """Do nothing."""
-
-    def disconnect(self, retry: float) -> None:
-        """Do nothing: the request has been answered."""
-
     def notify(self, ctx: Context | None, method: str, params: msgspec.Struct) -> None:
         """Pass a notification to the run."""
         if not self._run.notify(method, params):
             text = f"{method} is not sent: the call has outlived its request"
-            self.report(Diagnostic(DiagnosticKind.DROPPED, text, method, None if ctx is None else ctx.id))
-
-    def report(self, diagnostic: Diagnostic) -> None:
-        """Pass a diagnostic to `on_diagnostic`."""
-        self.config.report(diagnostic)
+            self.config.report(Diagnostic(DiagnosticKind.DROPPED, text, method, None if ctx is None else ctx.id))
 
     async def ask(self, ctx: Context, requests: Mapping[str, Any]) -> dict[str, Any]:
         """Ask the client through the run."""
-        asked = check_requests(self, ctx, requests)
+        asked = check_requests(ctx, requests)
         keys = {key: _question_key(key, AskedQuestion.from_request(request).digest) for key, request in asked.items()}
         answers = await self._run.ask({keys[key]: to_builtins(request) for key, request in asked.items()})
         return {
             key: D.from_builtins(answers[keys[key]], dialect.methods.INPUT_REQUESTS[request.method].result)
             for key, request in asked.items()
         }
-
-    def call_in_loop(self, ctx: Context, send: Callable[[], None]) -> None:  # noqa: ARG002
-        """Call a function in the event loop, and wait for it in the calling thread."""
-
-        async def call() -> None:
-            send()
-
-        asyncio.run_coroutine_threadsafe(call(), self._loop).result()
-
-    async def run_in_thread(self, ctx: Context, function: Callable[..., T], *args: Any) -> T:  # noqa: ARG002
-        """Run a function that blocks in one of the threads of runs."""
-        return await _threads_of(self.config).run(self._run.client, function, *args)
 
 
 _threads: WeakKeyDictionary[ServerConfig, ThreadLimiter] = WeakKeyDictionary()
@@ -180,7 +165,7 @@ def detach(ctx: Context, run: DetachedRun) -> DetachedContext:
     """
     backend = _RunBackend(ctx.config, run, ctx.principal, ctx.headers, is_local=is_local(ctx))
     return DetachedContext(
-        backend, ctx.method_codec, ctx.id, ctx.metadata, _with_token(ctx.meta, run), ctx.raw, cast("Any", backend),
+        backend, ctx.method_codec, ctx.id, ctx.metadata, _with_token(ctx.meta, run), ctx.raw, backend,
         params=ctx.params, owner=ctx.owner, attempt=ctx.attempt,
     )  # fmt: skip
 
@@ -215,20 +200,17 @@ def restore_call(config: ServerConfig, stored: bytes, run: DetachedRun) -> Detac
     Raises `ValueError` for a request of another version of the server, which this one cannot decode.
     """
     call = msgspec.json.decode(stored, type=_StoredCall)
-    own = config.extension_methods
-    table: Any = config.methods  # a module, which mypy does not know to be hashable
-    try:
-        codec = codec_for(call.revision, config.codec, table, own[call.revision] if own else ())
-        message = codec.decode(call.raw)
-    except LookupError as error:
-        raise ValueError(f"the revision {call.revision} is not served") from error
+    if call.revision not in config.revisions:
+        raise ValueError(f"the revision {call.revision} is not served")
+    codec = config.codec_for(call.revision)
+    message = codec.decode(call.raw)
     method_codec = codec.by_message_type[message.__class__]
     principal = None if call.principal is None else msgspec.convert(call.principal, Principal)
     backend = _RunBackend(config, run, principal, {}, is_local=call.is_local)
     meta = _with_token(call.meta, run)
     return DetachedContext(
         backend, method_codec, message.id, RequestMetadata(call.revision, call.meta), meta, call.raw,
-        cast("Any", backend), params=method_codec.upgrade(message.params, meta),
+        backend, params=method_codec.upgrade(message.params, meta),
     )  # fmt: skip
 
 
@@ -264,8 +246,7 @@ def encode_result(ctx: Context, result: Any) -> bytes:
         raise UsageError(f"{text}; ask with ctx.elicit, ctx.sample or ctx.ask")
     config, method_codec = ctx.config, ctx.method_codec
     if not ctx.is_modern and ctx.method in dialect.methods.METHODS:
-        table: Any = config.methods  # a module, which mypy does not know to be hashable
-        method_codec = codec_for(DIALECT, config.codec, table).methods[ctx.method]
+        method_codec = config.codec_for(DIALECT).methods[ctx.method]
     return encode_message(config.with_server_info(method_codec.downgrade(result, [])))
 
 
@@ -277,27 +258,15 @@ def exact_result(ctx: Context, result: Any, method: str | None = None) -> Any:
     config, method = ctx.config, method or ctx.method
     exact = structs_of(ctx.revision)
     dropped: DroppedFields = []
-    is_struct = isinstance(result, msgspec.Struct)
-    table: Any = None if is_struct and config.codec != "msgspec" else config.methods
-    codec = codec_for(ctx.revision, "msgspec" if is_struct else config.codec, table)
+    is_other = isinstance(result, msgspec.Struct) and config.codec != "msgspec"
+    codec = codec_for(ctx.revision) if is_other else config.codec_for(ctx.revision)
     made = codec.methods[method].downgrade(result, dropped)
-    if dropped:
-        text = f"{', '.join(dropped)}: not in {ctx.revision}"
-        config.report(Diagnostic(DiagnosticKind.DROPPED, text, ctx.method, ctx.id, [*dropped]))
+    config.report_dropped(dropped, ctx.method, ctx.revision, ctx.id)
     kind = getattr(exact, type(made).__name__)
     return made if isinstance(made, kind) else from_builtins(to_plain(made), kind)
 
 
 # Sessions
-
-
-class _NotifiedConnection(Protocol):
-    """The part of a session that notifications after a request use."""
-
-    is_closed: bool
-
-    def is_congested(self, ctx: Context | None) -> bool: ...
-    def send(self, ctx: Context | None, message: msgspec.Struct) -> bool: ...
 
 
 class SessionHandle:
@@ -311,7 +280,7 @@ class SessionHandle:
     @property
     def is_open(self) -> bool:
         """True while the session can be reached in this process."""
-        connection = cast("_NotifiedConnection | None", self._connection())
+        connection = cast("ServedSession | None", self._connection())
         return connection is not None and not connection.is_closed
 
     def notify(self, method: str, params: msgspec.Struct) -> bool:
@@ -319,7 +288,7 @@ class SessionHandle:
 
         Returns False if it is not sent, since the session has ended, or its client does not read.
         """
-        connection = cast("_NotifiedConnection | None", self._connection())
+        connection = cast("ServedSession | None", self._connection())
         if connection is None or connection.is_closed or connection.is_congested(None):
             return False
         return connection.send(None, Notification("2.0", method, params))

@@ -6,7 +6,7 @@ A message is classified, repaired where that is harmless, and handled, or reject
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
@@ -34,27 +34,17 @@ from typedmcp.protocol.nulls import nulls_diagnostic
 from typedmcp.revisions.features import DIALECT
 from typedmcp.server.attempts import remove_unknown_answers
 from typedmcp.server.batches import BatchChannel
-from typedmcp.server.calls import AnsweringSession, ServedCalls, StartedCall
+from typedmcp.server.calls import ServedCalls
 from typedmcp.server.channel import Channel
-from typedmcp.server.context import Context
+from typedmcp.server.context import Context, ServedSession, StartedCall
 from typedmcp.server.engine import Engine
 from typedmcp.server.handshake import Handshake
 from typedmcp.server.metadata import RequestMetadata
 from typedmcp.transports.concurrency import is_awaitable
 
-__all__ = ["SlowPath", "SlowSession"]
+__all__ = ["SlowPath"]
 
 _FALLBACK: Final = "fallback"
-
-
-class SlowSession(AnsweringSession, Protocol):
-    """The part of a session that the slow path uses."""
-
-    handshake: Handshake | None
-    """The handshake of a client of a legacy revision; None if there is none."""
-
-    def use_revision(self, revision: str) -> None: ...
-    def handle_response(self, frame: Frame, channel: Channel) -> None: ...
 
 
 class SlowPath:
@@ -62,7 +52,7 @@ class SlowPath:
 
     __slots__ = ("_calls", "_config", "_engine", "_session")
 
-    def __init__(self, session: SlowSession, calls: ServedCalls) -> None:
+    def __init__(self, session: ServedSession, calls: ServedCalls) -> None:
         self._session = session
         self._calls = calls
         self._engine: Engine = calls.engine
@@ -101,7 +91,11 @@ class SlowPath:
         if isinstance(frame, InvalidMessage):
             return self._dispatch_invalid(frame, channel)
         if frame.method is None:
-            self._session.handle_response(frame, channel)
+            if not self._session.home.handle_response(frame):
+                text = "a response to no request: servers send no requests on this revision"
+                diagnostic = Diagnostic(DiagnosticKind.UNEXPECTED_RESPONSE, text, id=frame.id, params=frame.value)
+                self._config.report(diagnostic)
+                channel.refuse_unanswerable(INVALID_REQUEST, text)
             return None
         if frame.id is not None and self._refuse_duplicate(channel, frame.id, frame.method):
             return None
@@ -118,9 +112,9 @@ class SlowPath:
     def _dispatch_invalid(self, message: InvalidMessage, channel: Channel) -> StartedCall:
         """Reject an invalid message, or handle what it was meant to be, unless the server is strict."""
         if message.meant is not None and not self._config.strict:
-            self._engine.report(nulls_diagnostic(["params"], str(message.meant.method), message.id))
+            self._config.report(nulls_diagnostic(["params"], str(message.meant.method), message.id))
             return self._dispatch_frame(message.meant, b"", channel)
-        self._engine.report(Diagnostic(DiagnosticKind.MALFORMED, message.reason, id=message.id))
+        self._config.report(Diagnostic(DiagnosticKind.MALFORMED, message.reason, id=message.id))
         if not message.is_answerable:
             channel.refuse_unanswerable(message.code, message.reason)
         elif message.id is None or not self._refuse_duplicate(channel, message.id, None):
@@ -138,13 +132,13 @@ class SlowPath:
         method, params = str(frame.method), frame.value.get("params")
         session = self._session.metadata.session
         revisions = [DIALECT, *self._config.revisions] if session is None else [session.revision]
-        codec = next((codec for each in revisions if method in (codec := self._engine.codec_for(each)).methods), None)
+        codec = next((codec for each in revisions if method in (codec := self._config.codec_for(each)).methods), None)
         if codec is None or not is_object(params):
             return False
         is_changed = restore_integers(params, codec.struct_of_params(method))
         nulls = [] if self._config.strict else codec.remove_nulls(method, params)
         if nulls:
-            self._engine.report(nulls_diagnostic(nulls, method, frame.id))
+            self._config.report(nulls_diagnostic(nulls, method, frame.id))
         return is_changed or bool(nulls) or self._remove_unknown_answers(frame, codec)
 
     def _remove_unknown_answers(self, frame: Frame, codec: Codec) -> bool:
@@ -161,7 +155,7 @@ class SlowPath:
             names = ", ".join(map(format_value, unknown[:10]))
             text = f"inputResponses: ignored, since the protocol has no such answers: {names}"
             kinds = DiagnosticKind.UNEXPECTED_RESPONSE
-            self._engine.report(Diagnostic(kinds, text, frame.method, frame.id, unknown))
+            self._config.report(Diagnostic(kinds, text, frame.method, frame.id, unknown))
         return bool(unknown)
 
     # Rejections
@@ -171,7 +165,7 @@ class SlowPath:
         if id not in self._session.in_flight:
             return False
         text = "a request with this id is in flight"
-        self._engine.report(Diagnostic(DiagnosticKind.DUPLICATE_ID, text, method, id))
+        self._config.report(Diagnostic(DiagnosticKind.DUPLICATE_ID, text, method, id))
         channel.refuse_unanswerable(INVALID_REQUEST, text)
         return True
 
@@ -183,7 +177,7 @@ class SlowPath:
             return
         is_unknown = error.code == METHOD_NOT_FOUND
         kind = DiagnosticKind.UNEXPECTED_MESSAGE if is_unknown else DiagnosticKind.REJECTED_NOTIFICATION
-        self._engine.report(Diagnostic(kind, error.message, frame.method, params=frame.value.get("params")))
+        self._config.report(Diagnostic(kind, error.message, frame.method, params=frame.value.get("params")))
         if not is_unknown:
             channel.refuse_unanswerable(error.code, error.message)
 
@@ -211,7 +205,7 @@ class SlowPath:
             metadata = RequestMetadata.anonymous(DIALECT)
         else:
             raise self._missing_metadata_error(frame, has_meta="_meta" in params)
-        codec = self._engine.codec_for(metadata.revision)
+        codec = self._config.codec_for(metadata.revision)
         return self._dispatch_typed(frame, codec, metadata, line or msgspec.json.encode(frame.value), channel)
 
     def _opens_early(self, frame: Frame) -> bool:
@@ -219,7 +213,7 @@ class SlowPath:
         if self._session.handshake is None or not self._session.handshake.skip_initialized(frame):
             return False
         text = f"{frame.method} before notifications/initialized"
-        self._engine.report(Diagnostic(DiagnosticKind.TOLERATED, text, frame.method, frame.id))
+        self._config.report(Diagnostic(DiagnosticKind.TOLERATED, text, frame.method, frame.id))
         return True
 
     def _dispatch_handshake(self, handshake: Handshake, frame: Frame, channel: Channel) -> StartedCall:
@@ -231,7 +225,7 @@ class SlowPath:
                     observer.on_handshake(frame, metadata.revision)
                 return None
             text = f"{frame.method} before the session is open"
-            self._engine.report(Diagnostic(DiagnosticKind.UNEXPECTED_MESSAGE, text, frame.method))
+            self._config.report(Diagnostic(DiagnosticKind.UNEXPECTED_MESSAGE, text, frame.method))
             channel.refuse_unanswerable(INVALID_REQUEST, text)
             return None
         if isinstance(channel, BatchChannel):
@@ -242,7 +236,7 @@ class SlowPath:
         revision: str = getattr(result, "protocol_version", "")
         if observer is not None:
             observer.on_handshake(frame, revision)
-        self._engine.report_dropped(dropped, str(frame.method), revision)
+        self._config.report_dropped(dropped, str(frame.method), revision)
         return None
 
     def _decode_metadata(self, meta: dict[str, Any]) -> RequestMetadata:
@@ -255,9 +249,9 @@ class SlowPath:
     def _missing_metadata_error(self, frame: Frame, *, has_meta: bool) -> RemoteError:
         """Return the error for a request that is neither modern nor part of a session."""
         engine, config = self._engine, self._config
-        if self._session.is_shared and not engine.has_method(frame, config.modern_revisions or [DIALECT]):
+        if self._session.is_shared and not config.has_method(frame, config.modern_revisions or [DIALECT]):
             return MethodNotFoundError(str(frame.method))
-        if not engine.has_method(frame, [DIALECT, *config.revisions]) and _FALLBACK not in engine.functions:
+        if not config.has_method(frame, [DIALECT, *config.revisions]) and _FALLBACK not in engine.functions:
             return RemoteError(METHOD_NOT_FOUND, f"method not found: {frame.method}")
         path = f'params._meta["{VERSION}"]' if has_meta else "params._meta"
         text = f"{path}: required, but missing; no initialize came before"
@@ -277,8 +271,7 @@ class SlowPath:
                 wanted = "a request and needs an id" if method_codec.is_request else "a notification and has no id"
                 raise RemoteError(INVALID_REQUEST, f"{method} is {wanted}")
             line, params = self._decode_params(codec, frame, line)
-        session: Any = self._session  # a session is a `ContextBackend`, which the checkers cannot see in a Struct
-        ctx = Context(session, method_codec, frame.id, metadata, metadata.members.copy(), line, channel)
+        ctx = Context(self._session, method_codec, frame.id, metadata, metadata.members.copy(), line, channel)
         return self._call(ctx, method_codec, params) if self._admit(ctx) else None
 
     def _decode_params(self, codec: Codec, frame: Frame, line: bytes) -> tuple[bytes, Any]:
@@ -302,7 +295,7 @@ class SlowPath:
             if len(calls.tasks) <= limit:
                 return True
             text = f"more than {limit} messages are being handled"
-            self._engine.report(Diagnostic(DiagnosticKind.REJECTED_NOTIFICATION, text, ctx.method))
+            self._config.report(Diagnostic(DiagnosticKind.REJECTED_NOTIFICATION, text, ctx.method))
             return False
         if not calls.admit(ctx):
             self._refuse_duplicate(ctx.channel, ctx.id, ctx.method)

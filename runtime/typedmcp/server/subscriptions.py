@@ -14,9 +14,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Protocol, cast
-
-import msgspec
+from typing import TYPE_CHECKING, Any, cast
 
 from typedmcp import dialect
 from typedmcp.errors import InvalidParamsError, MethodNotFoundError, ResourceNotFoundError
@@ -25,14 +23,14 @@ from typedmcp.protocol.budgets import Hold
 from typedmcp.protocol.framing import RequestId
 from typedmcp.protocol.meta import SUBSCRIPTION
 from typedmcp.protocol.notifications import CHANGES, Change
-from typedmcp.server.config import ServerConfig
-from typedmcp.server.context import Context
+from typedmcp.server.channel import Channel
+from typedmcp.server.context import Context, ServedSession
 from typedmcp.transports.concurrency import is_awaitable
 
 if TYPE_CHECKING:
     from typedmcp.server.extension_filters import ExtensionFilters, WantedMember
 
-__all__ = ["SubscribedSession", "Subscriptions", "too_many_subscriptions"]
+__all__ = ["Subscriptions", "too_many_subscriptions"]
 
 D = dialect.structs
 
@@ -41,20 +39,6 @@ _URI_BYTES = 128
 """Bytes that a subscription counts in addition to its URI."""
 _LISTS: tuple[Change, ...] = tuple(change for change in CHANGES.values() if change != "resource")
 _METHODS: dict[Change, str] = {change: method for method, change in CHANGES.items()}
-
-
-class SubscribedSession(Protocol):
-    """The part of a session that subscriptions use."""
-
-    @property
-    def config(self) -> ServerConfig: ...
-    @property
-    def closing(self) -> asyncio.Event: ...
-    def notify(self, ctx: Context | None, method: str, params: msgspec.Struct) -> None: ...
-    def is_congested(self, ctx: Context | None) -> bool: ...
-    def drain_later(self, ctx: Context | None) -> None: ...
-    async def add_subscription(self, ctx: Context, uri: str) -> None: ...
-    async def remove_subscription(self, ctx: Context, uri: str) -> None: ...
 
 
 def too_many_subscriptions(reason: str) -> InvalidParamsError:
@@ -86,17 +70,16 @@ class _ChangeListener:
 
 
 def _seconds_left(ctx: Context) -> float | None:
-    """Return the seconds until the credentials of a request expire; None if they do not."""
-    expires = ctx.channel.expires
+    """Return the seconds until the credentials of a request expire; None if they do not, or belong to a session."""
+    expires = None if ctx.principal is None or ctx.session_id is not None else ctx.principal.expires
     return None if expires is None else max(0.0, expires - time.time())
 
 
 class Subscriptions:
-    """The listeners of one session. `listen` begins to publish changes to them, and returns what ends it."""
+    """The listeners of one session."""
 
-    def __init__(self, session: SubscribedSession, listen: Callable[[], Callable[[], None]]) -> None:
+    def __init__(self, session: ServedSession) -> None:
         self._session = session
-        self._listen_to_changes = listen
         self._listeners: dict[_ChangeListener, None] = {}
         self.uris: set[str] = set()
         """The resources that a legacy session is subscribed to."""
@@ -111,7 +94,7 @@ class Subscriptions:
         """
         config = self._session.config
         wanted = self._find_filters(ctx) if config.extensions or config.service is not None else []
-        with self._hold_for(ctx) as hold:
+        with self._hold_for(ctx.channel) as hold:
             granted = await self._authorize(self._grant(to_struct(params).notifications, hold), ctx)
             del params  # it may be large
             ctx.raw, ctx.params = b"", None  # not needed while it waits, and perhaps large
@@ -168,8 +151,8 @@ class Subscriptions:
         result = D.SubscriptionsListenResult(meta=meta)
         return result if self._session.config.codec == "msgspec" else to_model(result)
 
-    def _hold_for(self, ctx: Context) -> Hold:
-        return Hold(self._session.config.budgets.subscriptions, ctx.channel.client)
+    def _hold_for(self, channel: Channel) -> Hold:
+        return Hold(self._session.config.budgets.subscriptions, channel.client)
 
     def _grant(self, wanted: D.SubscriptionFilter, hold: Hold) -> D.SubscriptionFilter:
         """Return the part of a filter that the server's capabilities and limits allow."""
@@ -215,13 +198,13 @@ class Subscriptions:
         granted = await self._authorize(D.SubscriptionFilter(resource_subscriptions=[params.uri]), ctx)
         if not granted.resource_subscriptions:
             raise ResourceNotFoundError(params.uri)  # like a resource that the client must not know of
-        await self._session.add_subscription(ctx, params.uri)
+        await self._session.home.add_subscription(ctx.channel, params.uri)
         return {}
 
     async def unsubscribe(self, params: Any, ctx: Context) -> dict[str, Any]:
         """Handle `resources/unsubscribe`."""
         self._require("resources/unsubscribe")
-        await self._session.remove_subscription(ctx, params.uri)
+        await self._session.home.remove_subscription(ctx.channel, params.uri)
         if (service := self._session.config.service) is not None:
             await service.on_unsubscribed(params.uri, ctx)
         return {}
@@ -230,14 +213,14 @@ class Subscriptions:
         if not self._can_subscribe():
             raise MethodNotFoundError(method)
 
-    def add(self, ctx: Context, uri: str) -> None:
+    def add(self, channel: Channel, uri: str) -> None:
         """Subscribe a connection to a resource. Raises `InvalidParamsError` at a limit."""
         limit = self._session.config.limits.resource_subscriptions
         if uri in self.uris:
             return
         if len(self.uris) >= limit:
             raise too_many_subscriptions(f"more than {limit} subscriptions; unsubscribe first")
-        self._hold = self._hold or self._hold_for(ctx)
+        self._hold = self._hold or self._hold_for(channel)
         if not self._hold.take(_URI_BYTES + len(uri)):
             raise too_many_subscriptions("the subscriptions hold as many bytes as their limit allows")
         self.uris.add(uri)
@@ -297,7 +280,7 @@ class Subscriptions:
     def _add(self, listener: _ChangeListener) -> None:
         self._listeners[listener] = None
         if self._unsubscribe is None:
-            self._unsubscribe = self._listen_to_changes()
+            self._unsubscribe = self._session.home.listen()
 
     def _notify(self, listener: _ChangeListener, change: Change, uri: str | None) -> None:
         id: RequestId | None = listener.id

@@ -396,13 +396,13 @@ class Served:
     def remaining_state(self) -> dict[str, Any]:
         """Return what the application still holds of requests."""
         app = self.app
-        sessions = [app.stateless, *(stored.session for stored in app.sessions.loaded.values())]
+        sessions = [app.stateless.session, *(stored.session for stored in app.sessions.loaded.values())]
         remaining = {
             "streams": app.state.streams,
             "in flight": [each.in_flight for each in sessions if each.in_flight],
             "pending": [each.questions.pending.calls for each in sessions if each.questions.pending.calls],
             "tasks": [each.calls.tasks for each in sessions if each.calls.tasks],
-            "listeners": app.stateless.subscriptions._listeners,  # pyright: ignore[reportPrivateUsage]
+            "listeners": app.stateless.session.subscriptions._listeners,  # pyright: ignore[reportPrivateUsage]
             "bytes": {name: used for name, used in app.config.budgets.in_use().items() if used},
         }
         return {name: value for name, value in remaining.items() if value}

@@ -726,7 +726,7 @@ async def test_a_handshake_leaves_nothing_in_the_stateless_session() -> None:
         params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
         await served.post(message(id=1, method="initialize", params=params), headers_for("initialize"))
         await served.post(message(method="notifications/initialized"), headers_for("notifications/initialized"))
-        assert served.app.stateless.metadata.session is None
+        assert served.app.stateless.session.metadata.session is None
         reply = await served.post(message(id=1, method="tools/list"), headers_for("tools/list"))
         assert (reply.status, reply.code) == (400, -32602)
 
@@ -1423,7 +1423,7 @@ async def test_changes_are_merged_while_a_listener_does_not_read() -> None:
         assert (await opened.next_message())["method"] == "notifications/tools/list_changed"
 
         def held() -> list[Any]:
-            listeners = served.app.stateless.subscriptions._listeners  # pyright: ignore[reportPrivateUsage]
+            listeners = served.app.stateless.session.subscriptions._listeners  # pyright: ignore[reportPrivateUsage]
             return [change for listener in listeners for change in listener.delayed]
 
         assert held() == []

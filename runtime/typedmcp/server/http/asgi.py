@@ -208,7 +208,7 @@ class AsgiApp:
         return {
             **self.config.budgets.in_use(),
             "http_streams": len(self.state.streams),
-            "requests_in_flight": calls + (len(self.stateless.in_flight) if self._is_open else 0),
+            "requests_in_flight": calls + (len(self.stateless.session.in_flight) if self._is_open else 0),
         }
 
     # Lifecycle
@@ -227,7 +227,7 @@ class AsgiApp:
             await self.state.open()
             self._tools.listen()
             self.stateless: StatelessSession = StatelessSession(self.state)
-            self._stateless = {self.stateless.codec.revision.encode(): self.stateless}
+            self._stateless = {self.stateless.revision.encode(): self.stateless}
             self._is_open = True
 
     async def close(self) -> None:
@@ -247,7 +247,7 @@ class AsgiApp:
 
     def _handler_tasks(self) -> set[asyncio.Task[Any]]:
         """Return the tasks of the handlers that wait."""
-        sessions = [self.stateless, *(stored.session for stored in self.sessions.loaded.values())]
+        sessions = [self.stateless.session, *(stored.session for stored in self.sessions.loaded.values())]
         found = (ctx.task for session in sessions for ctx in session.in_flight.values())
         return {task for task in found if task is not None}
 
@@ -259,8 +259,8 @@ class AsgiApp:
             self.config.report_unended(unended, seconds)
 
     def _close_stateless(self) -> None:
-        for session in self._stateless.values():
-            session.closing.set()
+        for stateless in self._stateless.values():
+            stateless.session.closing.set()
 
     def end_streams(self) -> None:
         """End the streams that only wait for changes. A server that waits for its connections has to call it."""
@@ -507,7 +507,7 @@ class AsgiApp:
 
     def _report_rejected(self, body: bytes, error: HTTPException) -> None:
         """Report a message that reached no session to the sink for frames, as a connection of its own."""
-        error.on_frame = self.stateless.open_frames()
+        error.on_frame = self.stateless.session.open_frames()
         if error.on_frame is not None:
             error.on_frame("client", body)
 
@@ -545,7 +545,7 @@ class AsgiApp:
         found = self._stateless.get(version)
         if found is None and (revision := version.decode("latin-1")) in self.config.modern_revisions:
             found = self._stateless[version] = StatelessSession(
-                self.state, revision, in_flight=self.stateless.in_flight
+                self.state, revision, in_flight=self.stateless.session.in_flight
             )
         return found or self.stateless
 

@@ -47,7 +47,7 @@ from typedmcp.server.http.messages import (
     headers_as_text,
 )
 from typedmcp.server.http.state import AppState
-from typedmcp.server.http.streams import EventStream, StreamLog
+from typedmcp.server.http.streams import EventStream, StreamChannel, StreamLog
 from typedmcp.server.principal import Principal
 
 __all__ = ["LEGACY_STATUSES", "MODERN_STATUSES", "HttpChannel", "PostStatuses", "PostTarget"]
@@ -98,11 +98,13 @@ class PostTarget(msgspec.Struct, frozen=True):
     """The id of a session in the store: its requests go on when their clients disconnect."""
 
 
-class HttpChannel(msgspec.Struct, eq=False):
+class HttpChannel(msgspec.Struct, StreamChannel, eq=False):
     """The channel of the message or batch in one POST.
 
     A Struct with all that a response may need, since one is made for each request, and two objects would cost more.
     """
+
+    has_headers = True
 
     target: PostTarget
     _headers: Headers | RawHeaders
@@ -140,11 +142,6 @@ class HttpChannel(msgspec.Struct, eq=False):
         return f"<{type(self).__name__}>"
 
     # The client
-
-    @property
-    def expires(self) -> float | None:
-        """The time at which the credentials of the request expire."""
-        return None if self.principal is None else self.principal.expires
 
     @property
     def client(self) -> str | None:
@@ -305,18 +302,3 @@ class HttpChannel(msgspec.Struct, eq=False):
             self.stream.hang_up(round(retry * 1000))
         else:
             self._retry = retry  # until there is a stream to resume
-
-    @property
-    def is_congested(self) -> bool:
-        """True while the client reads the stream too slowly."""
-        return self.stream is not None and self.stream.is_congested
-
-    async def drain(self) -> None:
-        """Wait until the client has caught up."""
-        if self.stream is not None:
-            await self.stream.drain()
-
-    def call_when_drained(self, resume: Callable[[], None]) -> None:
-        """Call a function each time the client has caught up."""
-        if self.stream is not None:
-            self.stream.on_drained = resume

@@ -15,7 +15,6 @@ from typing import Any, Protocol
 import msgspec
 
 from typedmcp.errors import UsageError
-from typedmcp.observers import Network
 from typedmcp.protocol.budgets import STREAM_BYTES, ClientKey, Hold
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.notifications import Change
@@ -56,12 +55,8 @@ class ChangeListener(Protocol):
 class AppState:
     """The state of one HTTP application on one worker, as its sessions and endpoints see it.
 
-    It is the place of requests without a session. `retry` is in milliseconds, `keep_alive` in seconds.
+    `retry` is in milliseconds, `keep_alive` in seconds.
     """
-
-    is_local: bool = False
-    network: Network | None = "http"
-    stored_session_id: str | None = None
 
     loop: asyncio.AbstractEventLoop
     """The event loop in which the application is open."""

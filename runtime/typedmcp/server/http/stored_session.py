@@ -13,16 +13,18 @@ import msgspec
 
 from typedmcp.errors import INTERNAL_ERROR, RemoteError
 from typedmcp.frames import OnFrame
-from typedmcp.observers import Network, RequestInfo
+from typedmcp.observers import RequestInfo
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import Frame, RequestId
 from typedmcp.protocol.notifications import LEVELS, Change
-from typedmcp.server.context import Context
+from typedmcp.server.channel import Channel
+from typedmcp.server.handshake import Handshake
+from typedmcp.server.home import SessionHome
 from typedmcp.server.http.channel import LEGACY_STATUSES, HttpChannel, PostTarget
 from typedmcp.server.http.state import AppState
-from typedmcp.server.http.streams import EventStream
+from typedmcp.server.http.streams import EventStream, StreamChannel
 from typedmcp.server.metadata import RequestMetadata
-from typedmcp.server.session import ServerSession
+from typedmcp.server.session import Session
 from typedmcp.server.store import TooManySubscriptionsError
 from typedmcp.server.subscriptions import too_many_subscriptions
 
@@ -54,7 +56,7 @@ def _stored_metadata(fields: Mapping[str, str], revisions: Sequence[str]) -> Req
     return metadata
 
 
-class StandaloneStream:
+class StandaloneStream(StreamChannel):
     """The outlet of a session: the stream for messages that belong to no request, if it is open on this worker."""
 
     __slots__ = ("_delivering", "last_change", "name", "stream")
@@ -86,42 +88,28 @@ class StandaloneStream:
         id = None if self._delivering is None else f"{self.name}.{self._delivering}"
         return self.stream is not None and self.stream.put(line, id)
 
-    @property
-    def is_congested(self) -> bool:
-        """True while the client reads too slowly."""
-        return self.stream is not None and self.stream.is_congested
-
-    async def drain(self) -> None:
-        """Wait until the client has caught up."""
-        if self.stream is not None:
-            await self.stream.drain()
-
-    def call_when_drained(self, resume: Callable[[], None]) -> None:
-        """Call a function each time the client has caught up."""
-        if self.stream is not None:
-            self.stream.on_drained = resume
-
     def end(self) -> None:
         """End the stream, if it is open."""
         if self.stream is not None:
             self.stream.end()
 
 
-class StoredSession:
+class StoredSession(SessionHome):
     """The home of a session, and the part of it that outlives its connections.
 
     The fields that other workers need are in the store; `fields` is a copy of them.
     """
 
     __slots__ = (
-        "_missed_subscriptions", "_name", "_saved_at", "fields", "id", "on_frame", "outlet", "session", "state",
+        "_missed_subscriptions", "_name", "_saved_at", "fields", "id", "loop", "on_frame", "outlet", "session", "state",
         "target", "unsaved", "used_at",
     )  # fmt: skip
 
-    is_local = False
+    is_stored = True
 
     def __init__(self, state: AppState, id: str) -> None:
         self.state: AppState = state
+        self.loop: asyncio.AbstractEventLoop = state.loop
         self.id: str = id
         self.fields: dict[str, str] = {}
         self.outlet: StandaloneStream = StandaloneStream()
@@ -134,7 +122,8 @@ class StoredSession:
         self._name = state.unique_name()
         self._saved_at = 0.0
         """The time at which the fields were last stored; infinite while they have unsaved changes."""
-        self.session: ServerSession = ServerSession(state.engine, self, stored=self)
+        self.session: Session = Session(state.engine, self, Handshake(state.config))
+        self.session.outlet = self.outlet
         self.on_frame: OnFrame | None = self.session.open_frames()
         """Called with the messages of the session on the wire, if there is a sink for them."""
         self.target: PostTarget = PostTarget(
@@ -145,21 +134,6 @@ class StoredSession:
     def session_id(self) -> str:
         """The id of the session."""
         return self.id
-
-    @property
-    def stored_session_id(self) -> str | None:
-        """The id of the session."""
-        return self.id
-
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop:
-        """The event loop that the application runs in."""
-        return self.state.loop
-
-    @property
-    def network(self) -> Network | None:
-        """The carrier of the messages."""
-        return "http"
 
     @property
     def is_idle(self) -> bool:
@@ -236,20 +210,20 @@ class StoredSession:
 
     # Subscriptions: only the worker with the standalone stream has them, the others change them in the store
 
-    async def add_subscription(self, ctx: Context, uri: str) -> None:
+    async def add_subscription(self, channel: Channel, uri: str) -> None:
         """Subscribe the session to a resource. Raises `RemoteError` at a limit."""
-        with self._store_errors(ctx):
+        with self._store_errors(channel):
             await self.state.store.subscribe(self.id, uri, self.state.config.limits.resource_subscriptions)
             await self._publish_subscription(uri, is_subscribed=True)
 
-    async def remove_subscription(self, ctx: Context, uri: str) -> None:
+    async def remove_subscription(self, channel: Channel, uri: str) -> None:
         """End a subscription of the session."""
-        with self._store_errors(ctx):
+        with self._store_errors(channel):
             await self.state.store.unsubscribe(self.id, uri)
             await self._publish_subscription(uri, is_subscribed=False)
 
     @contextmanager
-    def _store_errors(self, ctx: Context) -> Generator[None]:
+    def _store_errors(self, channel: Channel) -> Generator[None]:
         """Raise `RemoteError` for the errors of the store."""
         try:
             yield
@@ -258,7 +232,7 @@ class StoredSession:
             raise too_many_subscriptions(f"{error}") from error
         except ConnectionError as error:
             self.state.report_unreachable_store(error)
-            ctx.channel.refuse_busy()
+            channel.refuse_busy()
             raise RemoteError(INTERNAL_ERROR, "the server's store is unreachable: try again later") from error
 
     async def _publish_subscription(self, uri: str, *, is_subscribed: bool) -> None:
@@ -295,7 +269,7 @@ class StoredSession:
         """Return an id that contains the worker that waits for the response."""
         return f"{self.state.worker}.{self._name}.{number}"
 
-    def handle_response(self, frame: Frame) -> None:
+    def handle_response(self, frame: Frame) -> bool:
         """Handle a client's response to a request of this worker, or forward it to the worker that waits for it."""
         worker, _, rest = str(frame.id).partition(".")
         name, _, number = rest.partition(".")
@@ -307,6 +281,7 @@ class StoredSession:
         else:
             text = "a response to no request"
             self.state.report(Diagnostic(DiagnosticKind.UNEXPECTED_RESPONSE, text, id=frame.id, params=frame.value))
+        return True
 
     def cancel_elsewhere(self, id: RequestId) -> bool:
         """Cancel a request on other workers. Return False if none can have it."""

@@ -12,10 +12,11 @@ from typing import Any, Final
 from typedmcp.frames import OnFrame
 from typedmcp.protocol.budgets import Hold
 from typedmcp.protocol.sse import encode_event
+from typedmcp.server.channel import Channel
 from typedmcp.server.http.messages import PIECE_BYTES, Send
 from typedmcp.server.store import Store, StreamNotFoundError
 
-__all__ = ["EventStream", "ResumableStream", "StreamLog"]
+__all__ = ["EventStream", "ResumableStream", "StreamChannel", "StreamLog"]
 
 _HEADERS: Final = [
     (b"content-type", b"text/event-stream"),
@@ -242,6 +243,29 @@ class EventStream:
             self._drained = None
         if self.on_drained is not None:
             self.on_drained()
+
+
+class StreamChannel(Channel):
+    """A channel whose messages go to an event stream, if there is one."""
+
+    __slots__ = ()
+
+    stream: EventStream | None
+
+    @property
+    def is_congested(self) -> bool:
+        """True while the client reads the stream too slowly."""
+        return self.stream is not None and self.stream.is_congested
+
+    async def drain(self) -> None:
+        """Wait until the client has caught up."""
+        if self.stream is not None:
+            await self.stream.drain()
+
+    def call_when_drained(self, resume: Callable[[], None]) -> None:
+        """Call a function each time the client has caught up."""
+        if self.stream is not None:
+            self.stream.on_drained = resume
 
 
 class StreamLog:

@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable, Mapping
 from math import inf
 from time import monotonic
-from typing import Any, Final, NamedTuple, TypeAlias, cast
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -24,12 +24,12 @@ from typedmcp import dialect
 from typedmcp.errors import INTERNAL_ERROR, DecodeError, RemoteError
 from typedmcp.protocol import headers as mcp_headers
 from typedmcp.protocol.backends import models, to_struct
-from typedmcp.protocol.codec import codec_for
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import Frame, classify
 from typedmcp.protocol.json_results import JsonResult
 from typedmcp.protocol.notifications import Change
 from typedmcp.revisions.features import DIALECT
+from typedmcp.server.channel import InnerChannel
 from typedmcp.server.config import ServerConfig
 from typedmcp.server.context import Context
 from typedmcp.server.http.channel import HttpChannel
@@ -63,25 +63,6 @@ class _ToolList(NamedTuple):
     """The values of `Mcp-Name` of the tools that repeat no parameter."""
     params: Mapping[str, HeaderParams]
     """The parameters of the other tools that headers repeat."""
-
-
-class _ListChannel:
-    """The channel of a list that the server itself reads for a call. Discards messages."""
-
-    is_congested = False
-
-    def __init__(self, channel: HttpChannel) -> None:
-        self.principal = channel.principal
-        self.expires = channel.expires
-        self.client = channel.client
-        self.request_headers = channel.request_headers
-
-    def send_message(self, ctx: Context, line: bytes) -> bool:  # noqa: ARG002
-        """Discard a message."""
-        return False
-
-    def disconnect(self, retry: float) -> None:
-        """Do nothing: the connection belongs to the call."""
 
 
 class ToolHeaders:
@@ -248,10 +229,10 @@ class ToolHeaders:
             plain["cursor"] = cursor
         types = D if self._config.codec == "msgspec" else models()
         params = types.from_builtins(plain, types.PaginatedRequestParams)
-        method_codec = codec_for(DIALECT, self._config.codec).methods["tools/list"]
+        method_codec = self._config.codec_for(DIALECT).methods["tools/list"]
         raw = msgspec.json.encode({"method": "tools/list", "params": plain})
-        calls, silent = channel.target.calls, cast("Any", _ListChannel(channel))
-        ctx = Context(calls.session, method_codec, None, metadata, metadata.members.copy(), raw, silent)
+        calls, members = channel.target.calls, metadata.members.copy()
+        ctx = Context(calls.session, method_codec, None, metadata, members, raw, InnerChannel(channel))
         result = calls.call_handler(ctx, params)
         result = await result if is_awaitable(result) else result
         if isinstance(result, JsonResult):

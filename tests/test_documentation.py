@@ -25,9 +25,9 @@ from tests.forks import run_forked
 from tests.paths import ROOT
 from tools import code_figures
 from typedmcp.app import options
-from typedmcp.jsonschema import validate
 from typedmcp.limits import Limits
 from typedmcp.server.http.asgi import AsgiOptions
+from typedmcp_schemas import validate
 
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
@@ -269,7 +269,10 @@ INVENTED = {"app/recipes.py", "transports/carrier.py"}
 def test_the_architecture_pages_name_only_files_that_exist() -> None:
     text = ARCHITECTURE.read_text(encoding="utf-8") + DECISIONS.read_text(encoding="utf-8")
     named = set(re.findall(r"`((?:\w+/)*\w+\.(?:py|md|json)|(?:\w+/)+)`", text)) - INVENTED
-    names = (".", "runtime/typedmcp", "codegen/mcpspec_codegen", "generated", "generated/mcpspec")
+    names = (
+        ".", "runtime/typedmcp", "runtime/typedmcp-schemas", "runtime/typedmcp-schemas/typedmcp_schemas",
+        "codegen/mcpspec_codegen", "generated", "generated/mcpspec",
+    )  # fmt: skip
     folders = [ROOT / name for name in names]
     assert len(named) > 50
     assert sorted(name for name in named if not any((folder / name).exists() for folder in folders)) == []

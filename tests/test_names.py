@@ -43,6 +43,7 @@ LAZY = [
     "typedmcp_cli",
     "typedmcp_extensions.apps",
     "typedmcp_extensions.tasks",
+    "typedmcp_schemas",
 ]
 """The modules that `lazy_names` serves."""
 

@@ -105,7 +105,7 @@ def layers(project: Path) -> str:
     """Draw the rooms of the core as the import contract has them, the highest first."""
     contracts = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
     rooms = next(each for each in contracts["contracts"] if each.get("containers") == ["typedmcp"])
-    return f"```text\n{_arrows([*rooms['layers'], 'mcpspec'])}\n```"
+    return f"```text\n{_arrows([*rooms['layers'], 'typedmcp_schemas | mcpspec'])}\n```"
 
 
 def _arrows(names: list[str], width: int = 110) -> str:

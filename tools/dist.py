@@ -5,7 +5,8 @@ Usage: `python -m tools.dist UV [lowest|newest …]`. It checks that
 - each archive has exactly the files that it should have, and an sdist builds the same wheel, byte for byte;
 - all have one version, and each needs exactly this version of the others;
 - the wheels work with the lowest and with the newest versions of their dependencies, or with those that are named;
-- `mcpspec` brings msgspec alone, `typedmcp` no satellite, and `pyright --verifytypes` is at 100 %.
+- `mcpspec` and `typedmcp-schemas` bring msgspec alone, and `typedmcp` no satellite;
+- `pyright --verifytypes` is at 100 %.
 """
 
 from __future__ import annotations
@@ -87,12 +88,15 @@ class Distribution:
 MCPSPEC = Distribution("mcpspec", ROOT / "generated", ROOT / "generated" / "mcpspec")
 CODEGEN = Distribution("mcpspec-codegen", ROOT / "codegen", ROOT / "codegen" / "mcpspec_codegen")
 TYPEDMCP = Distribution("typedmcp", ROOT, ROOT / "runtime" / "typedmcp", frozenset({"CHANGELOG.md", "SECURITY.md"}))
-SATELLITES = [
-    Distribution(folder.name, folder, folder / folder.name.replace("-", "_"))
-    for folder in sorted((ROOT / "runtime").glob("typedmcp-*"))
-]
-"""The distributions that build on `typedmcp`, each in a folder of its name."""
-DISTRIBUTIONS = {one.name: one for one in (MCPSPEC, CODEGEN, TYPEDMCP, *SATELLITES)}
+SCHEMAS, *SATELLITES = sorted(
+    (
+        Distribution(folder.name, folder, folder / folder.name.replace("-", "_"))
+        for folder in (ROOT / "runtime").glob("typedmcp-*")
+    ),
+    key=lambda one: (one.name != "typedmcp-schemas", one.name),
+)
+"""The distribution beneath `typedmcp`, and those that build on it, each in a folder of its name."""
+DISTRIBUTIONS = {one.name: one for one in (MCPSPEC, CODEGEN, SCHEMAS, TYPEDMCP, *SATELLITES)}
 
 
 def run(*command: str | Path, cwd: Path | None = None) -> str:
@@ -276,9 +280,19 @@ def try_compiler(environment: TrialEnvironment) -> None:
     run(environment.python, "-W", "error", "-c", use, cwd=environment.folder)
 
 
+def try_schemas(environment: TrialEnvironment) -> None:
+    environment.install(SCHEMAS, [])
+    assert environment.installed().keys() == {"msgspec", "typedmcp-schemas"}, environment.installed()
+    environment.run("typedmcp_schemas_alone.py")
+    environment.install(SCHEMAS, SCHEMAS.extras)
+    environment.run("typedmcp_schemas_alone.py", *SCHEMAS.extras)
+    environment.verify_types(SCHEMAS.package.name)
+
+
 def try_runtime(environment: TrialEnvironment) -> None:
     environment.install(TYPEDMCP, [])
-    assert environment.installed().keys() == {"mcpspec", "msgspec", "typedmcp"}, environment.installed()
+    expected = {"mcpspec", "msgspec", "typedmcp", "typedmcp-schemas"}
+    assert environment.installed().keys() == expected, environment.installed()
     environment.run("call_tool.py", "stdio")
     check_missing_command(environment.python)
     environment.install(TYPEDMCP, TYPEDMCP.extras)
@@ -298,7 +312,7 @@ def try_satellites(environment: TrialEnvironment) -> None:
         alone.run("missing_satellite.py", satellite.package.name)
         alone.install(satellite, [])
         ours = {name for name in alone.installed() if name in DISTRIBUTIONS}
-        assert ours == {MCPSPEC.name, *(one.name for one in expand(satellite, [])[0])}, ours
+        assert ours == {one.name for one in expand(satellite, [])[0]}, ours
         alone.run(f"{satellite.package.name}_alone.py")
         if environment.end == "newest":
             alone.verify_types(satellite.package.name)
@@ -309,7 +323,8 @@ def try_checkout(environment: TrialEnvironment) -> None:
     if environment.end == "newest":
         run(sys.executable, "-m", "venv", "--clear", environment.folder)
         run(environment.python, ROOT / "tools" / "install.py", "hosts,redis")
-        assert environment.installed().keys() >= {MCPSPEC.name, TYPEDMCP.name, "typedmcp-hosts", "typedmcp-redis"}
+        expected = {MCPSPEC.name, SCHEMAS.name, TYPEDMCP.name, "typedmcp-hosts", "typedmcp-redis"}
+        assert environment.installed().keys() >= expected
         environment.run("typedmcp_redis_alone.py")
 
 
@@ -329,7 +344,7 @@ def main(uv: str, *ends: str) -> None:
         check_versions()
         trials = [
             pool.submit(attempt, TrialEnvironment(uv, scratch / f"{trial.__name__}-{end}", end), trial)
-            for trial in (try_types, try_compiler, try_runtime, try_satellites, try_checkout)
+            for trial in (try_types, try_compiler, try_schemas, try_runtime, try_satellites, try_checkout)
             for end in ENDS
             if end in (ends or ENDS)
         ]

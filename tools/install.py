@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+SCHEMAS = ROOT / "runtime" / "typedmcp-schemas"
 
 
 def main(extras: str = "") -> int:
@@ -27,8 +28,8 @@ def main(extras: str = "") -> int:
         print(f"typedmcp has no extra {', '.join(unknown)}; it has {', '.join(known)}", file=sys.stderr)
         return 2
     core = f"{ROOT}[{','.join(names)}]" if names else str(ROOT)
-    # The core stands before the satellites: pip 23 looks for it in the index otherwise.
-    command = [*installer(), str(ROOT / "generated"), core, *satellites(names)]
+    # A folder stands after those that it needs: pip 23 looks for them in the index otherwise.
+    command = [*installer(), str(ROOT / "generated"), str(SCHEMAS), core, *satellites(names)]
     return subprocess.call(command)  # noqa: S603
 
 
@@ -47,7 +48,7 @@ def satellites(extras: Iterable[str]) -> list[str]:
     while pending:
         name = re.split(r"[^\w-]", pending.pop(), maxsplit=1)[0]
         folder = ROOT / "runtime" / name
-        if name.startswith("typedmcp-") and str(folder) not in found:
+        if name.startswith("typedmcp-") and folder != SCHEMAS and str(folder) not in found:
             found[str(folder)] = None
             pending += read_project(folder)["dependencies"]
     return [*found]

@@ -39,7 +39,6 @@ if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
         UnsupportedVersionError,
         UsageError,
     )
-    from typedmcp.jsonschema.forms import Elicited
     from typedmcp.limits import Limits
     from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
     from typedmcp.protocol.extensions import Extension
@@ -47,6 +46,7 @@ if TYPE_CHECKING:  # the same names as in _MODULES, which a test compares
     from typedmcp.server.config import ServerConfig, ServerOptions
     from typedmcp.server.context import Context
     from typedmcp.server.extensions import ServerExtension
+    from typedmcp.server.forms import Elicited
     from typedmcp.server.handlers import in_thread
     from typedmcp.server.http.asgi import asgi
     from typedmcp.server.http.auth import Auth, StaticTokens
@@ -71,7 +71,7 @@ _MODULES = {
         "RequestTimeoutError", "ResourceNotFoundError", "ServerBusyError", "SignInError", "TaskCancelledError",
         "ToolError", "UnsupportedVersionError", "UsageError",
     ],
-    "jsonschema.forms": ["Elicited"],
+    "server.forms": ["Elicited"],
     "limits": ["Limits"],
     "protocol.diagnostics": ["Diagnostic", "DiagnosticKind"],
     "protocol.extensions": ["Extension"],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from typedmcp.lazy import lazy_names
+from typedmcp_schemas.lazy import lazy_names
 
 if TYPE_CHECKING:
     from mcpspec.support.error_text import format_value
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from mcpspec.support.objects import is_array, is_object
     from mcpspec.support.structs import from_builtins, to_builtins
     from typedmcp.fetch import FetchClient
-    from typedmcp.jsonschema.explain import explain
-    from typedmcp.jsonschema.values import convert
-    from typedmcp.nesting import decode_json, encode_json
     from typedmcp.protocol.diagnostics import deliver_diagnostic
     from typedmcp.protocol.form_answers import find_answer_fault, find_field_fault
     from typedmcp.protocol.headers import decode_header
@@ -29,6 +26,7 @@ if TYPE_CHECKING:
     from typedmcp.transports.locked_files import open_lock, replace_file
     from typedmcp.transports.redaction import redact_url
     from typedmcp.transports.turns import FairLimit
+    from typedmcp_schemas.nesting import decode_json, encode_json
 else:
     __getattr__, __dir__ = lazy_names(globals(), {
         "mcpspec.support.error_text": ["format_value"],
@@ -36,9 +34,7 @@ else:
         "mcpspec.support.objects": ["is_array", "is_object"],
         "mcpspec.support.structs": ["from_builtins", "to_builtins"],
         "typedmcp.fetch": ["FetchClient"],
-        "typedmcp.jsonschema.explain": ["explain"],
-        "typedmcp.jsonschema.values": ["convert"],
-        "typedmcp.nesting": ["decode_json", "encode_json"],
+        "typedmcp_schemas.nesting": ["decode_json", "encode_json"],
         "typedmcp.protocol.diagnostics": ["deliver_diagnostic"],
         "typedmcp.protocol.form_answers": ["find_answer_fault", "find_field_fault"],
         "typedmcp.protocol.headers": ["decode_header"],
@@ -55,8 +51,8 @@ else:
 
 __all__ = [
     "FairLimit", "FetchClient", "MaybeAwaitable", "check_flag", "check_integer", "check_list", "check_names",
-    "check_seconds", "convert", "decode_header", "decode_json", "deliver_diagnostic", "encode_json", "escape_controls",
-    "explain", "find_answer_fault", "find_field_fault", "format_value", "from_builtins", "is_array", "is_awaitable",
+    "check_seconds", "decode_header", "decode_json", "deliver_diagnostic", "encode_json", "escape_controls",
+    "find_answer_fault", "find_field_fault", "format_value", "from_builtins", "is_array", "is_awaitable",
     "is_loopback", "is_object", "lazy_names", "limit_time", "log_failure", "open_lock", "redact_url", "replace_file",
     "run_in_daemon_thread", "to_builtins", "visible",
 ]  # fmt: skip

@@ -40,7 +40,7 @@ from mcpspec.support.error_text import clip, escape_unprintable
 from mcpspec.support.errors import DecodeError
 from mcpspec.support.objects import is_object
 from typedmcp.dialect import SPOKEN
-from typedmcp.nesting import decode_json
+from typedmcp_schemas.nesting import decode_json
 
 __all__ = [
     "INTERNAL_ERROR", "INVALID_PARAMS", "INVALID_REQUEST", "METHOD_NOT_FOUND", "PARSE_ERROR",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from typedmcp.lazy import lazy_names
+from typedmcp_schemas.lazy import lazy_names
 
 if TYPE_CHECKING:
     from typedmcp.client.extensions import ClientExtension, ExtendedCall, ExtensionClient, LegacyCallForm

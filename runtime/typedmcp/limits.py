@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from typedmcp.errors import UsageError
-from typedmcp.nesting import MAX_DEPTH
+from typedmcp_schemas.nesting import MAX_DEPTH
 
 __all__ = ["DEFAULT_LIMITS", "Limits"]
 

@@ -10,7 +10,7 @@ import pytest
 
 import typedmcp
 from tests.cases import each
-from typedmcp.app.signatures import Signature
+from typedmcp.app.functions import read_return_hint, read_signature
 
 STRINGS = "from __future__ import annotations\n"
 EVALUATED = [STRINGS, ""] if sys.version_info >= (3, 14) else [STRINGS]
@@ -32,7 +32,7 @@ def local():
         x: int
     class There(TypedDict):
         x: int
-    return Signature(function, "tool 'it'")
+    return read_signature(function, "tool 'it'")
 
 class Later(TypedDict):
     next: Later | None
@@ -40,14 +40,14 @@ class Later(TypedDict):
 
 
 def module(beginning: str) -> Any:
-    names: dict[str, Any] = {"__name__": __name__, "Signature": Signature}
+    names: dict[str, Any] = {"__name__": __name__, "read_signature": read_signature}
     exec(compile(beginning + SOURCE, "made.py", "exec", dont_inherit=True), names)  # noqa: S102
     return names
 
 
 @each("beginning", EVALUATED)
 def test_names_may_be_defined_after_the_function(beginning: str) -> None:
-    later = Signature(module(beginning)["later"], "tool 'it'")
+    later = read_signature(module(beginning)["later"], "tool 'it'")
     assert later.bind({"a": {"next": None}, "b": [{"next": {"next": None}}]}) is not None
 
 
@@ -60,10 +60,10 @@ def test_names_of_the_enclosing_function_are_known(beginning: str) -> None:
 
 @each("beginning", EVALUATED)
 def test_an_unknown_name_in_the_return_type_matters_only_where_that_is_needed(beginning: str) -> None:
-    signature = Signature(module(beginning)["unknown_return"], "tool 'it'")
+    signature = read_signature(module(beginning)["unknown_return"], "tool 'it'")
     assert [parameter.hint for parameter in signature.parameters] == [int]
     with pytest.raises(typedmcp.UsageError, match=r"^tool 'it': unknown_return\(\), return type: name 'Missing'"):
-        assert signature.return_hint
+        read_return_hint(signature)
 
 
 REJECTED = {
@@ -91,7 +91,7 @@ class Adder:
 
 
 def test_the_annotations_of_a_callable_object_are_those_of_its_call() -> None:
-    signature = Signature(Adder(1), "tool 'it'")
+    signature = read_signature(Adder(1), "tool 'it'")
     assert [(parameter.name, parameter.hint) for parameter in signature.parameters] == [
         ("amount", list[int]),
         ("other", str),

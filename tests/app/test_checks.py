@@ -13,7 +13,7 @@ from msgspec import Meta
 from tests.cases import each
 from tests.paths import ROOT
 from typedmcp import Server
-from typedmcp.jsonschema.validate import is_available
+from typedmcp_schemas.validate import can_validate
 
 OBJECT = {"type": "object"}
 EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py") if "Server(" in path.read_text(encoding="utf-8"))
@@ -52,7 +52,7 @@ def test_names_that_the_specification_or_hosts_refuse_are_found(name: str, expec
     assert check_tool(name) == expected
 
 
-@pytest.mark.skipif(not is_available(), reason="the extra jsonschema is not installed")
+@pytest.mark.skipif(not can_validate(), reason="the extra jsonschema is not installed")
 @each(
     "kind, default, expected",
     [

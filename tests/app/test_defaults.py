@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 
 import typedmcp
 from tests.cases import each
-from typedmcp.app.signatures import Signature
+from typedmcp.app.functions import read_signature
 
 
 @dataclass
@@ -81,7 +81,7 @@ def test_each_call_gets_a_copy_of_a_mutable_default(name: str, texts: bool) -> N
         change(x)
         return type(x), before
 
-    signature = Signature(function, "tool 'it'")
+    signature = read_signature(function, "tool 'it'")
     expected: Any = type(default), repr(default)
     for _ in range(2):
         bound = signature.bind_texts({}) if texts else signature.bind({})
@@ -102,7 +102,7 @@ def test_other_objects_are_not_copied(default: Any) -> None:
     def function(x: Any = default) -> Any:
         return x
 
-    signature = Signature(function, "tool 'it'")
+    signature = read_signature(function, "tool 'it'")
     assert signature.call(signature.bind({}), None) is default
 
 
@@ -112,7 +112,7 @@ def test_objects_in_a_container_are_not_copied() -> None:
     def function(x: Any = [marker]) -> Any:  # noqa: B006
         return x
 
-    signature = Signature(function, "tool 'it'")
+    signature = read_signature(function, "tool 'it'")
     assert signature.call(signature.bind({}), None)[0] is marker
 
 
@@ -124,7 +124,7 @@ def test_each_call_calls_the_default_factory_of_a_field() -> None:
         own.append(1)
         return made, own
 
-    signature = Signature(function, "tool 'it'")
+    signature = read_signature(function, "tool 'it'")
     assert [signature.call(signature.bind({}), None) for _ in range(2)] == [([1], [1])] * 2
 
 

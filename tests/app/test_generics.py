@@ -10,9 +10,9 @@ import pytest
 
 from tests.cases import each
 from typedmcp import Server
-from typedmcp.app.signatures import Signature
-from typedmcp.jsonschema.adapt import to_msgspec
-from typedmcp.jsonschema.values import ValueConversionError, convert
+from typedmcp.app.functions import read_signature
+from typedmcp_schemas.adapt import to_msgspec
+from typedmcp_schemas.values import ValueConversionError, convert
 
 pytestmark = pytest.mark.skipif(sys.version_info < (3, 12), reason="Python has the syntax since 3.12")
 
@@ -68,7 +68,7 @@ def module(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_a_function_may_declare_type_parameters(module: Any) -> None:
-    signature = Signature(module.function, "tool 'it'")
+    signature = read_signature(module.function, "tool 'it'")
     assert signature.call(signature.bind({"x": 1, "y": ["a"]}), None) == [1]
     assert signature.schema()["properties"] == {"x": {"type": "integer"}, "y": {"type": "array", "items": {}}}
     Server().add_tool(module.function)

@@ -38,9 +38,10 @@ from tests.app.type_cases import (
 from tests.cases import each
 from tests.strategies import fuzzed
 from typedmcp import Context
-from typedmcp.app.arguments import ArgumentError
-from typedmcp.app.signatures import Signature
-from typedmcp.jsonschema.examine import examine
+from typedmcp.app.functions import read_signature
+from typedmcp_schemas.arguments import ArgumentError
+from typedmcp_schemas.examination import examine
+from typedmcp_schemas.signatures import Signature
 
 
 def _taking(hint: Any) -> Callable[..., Any]:
@@ -73,7 +74,7 @@ each_case = each("name", CASES)
 
 
 def signature_of(name: str) -> Signature:
-    return Signature(CASES[name].function, "tool 'it'")
+    return read_signature(CASES[name].function, "tool 'it'")
 
 
 @each_case
@@ -193,7 +194,7 @@ class Comparison:
 
 
 def schema_of(hint: Any) -> Any:
-    return Signature(_taking(hint), "tool 'it'").schema()["properties"]["x"]
+    return read_signature(_taking(hint), "tool 'it'").schema()["properties"]["x"]
 
 
 @each(
@@ -306,7 +307,7 @@ def test_descriptions_come_from_annotated_or_the_docstring() -> None:
             told: from the docstring
         """
 
-    properties = Signature(function, "tool 'it'").schema()["properties"]
+    properties = read_signature(function, "tool 'it'").schema()["properties"]
     assert {name: schema.get("description") for name, schema in properties.items()} == {
         "noted": "from a text",
         "field": "from a field",
@@ -334,7 +335,7 @@ def test_classes_with_the_same_name_have_definitions_of_their_own() -> None:
     def function(a: Any, b: Any, c: Any, d: Any) -> None: ...
 
     function.__annotations__.update(a=Tree, b=list[another()], c=dict[str, a_model()], d=list[Tree])  # type: ignore[misc]
-    schema = Signature(function, "tool 'it'").schema()
+    schema = read_signature(function, "tool 'it'").schema()
     fits = validator(schema)
     assert fits({"a": {"value": 1}, "b": [{"height": 1.5}], "c": {"x": {"leaves": [{}]}}, "d": [{"value": 1}]})
     for name, wrong in {"a": {}, "b": [{"value": 1}], "c": {"x": {"leaves": 1}}, "d": [{"height": 1.5}]}.items():
@@ -351,7 +352,7 @@ class Frozen(msgspec.Struct, frozen=True):
 @each("given, why", [(5.5, "number"), (1e300, "number"), (True, "boolean"), ("5", "string")])
 def test_an_integer_is_neither_another_number_nor_text(given: Any, why: str) -> None:
     with pytest.raises(ArgumentError, match=rf"^x: expected integer, got {why}$"):
-        Signature(_taking(int), "tool 'it'").bind({"x": given})
+        read_signature(_taking(int), "tool 'it'").bind({"x": given})
 
 
 @each(
@@ -380,7 +381,7 @@ def test_an_integer_is_neither_another_number_nor_text(given: Any, why: str) -> 
 )  # fmt: skip
 def test_an_argument_that_does_not_fit_is_an_error_with_its_place(hint: Any, given: Any, says: str) -> None:
     with pytest.raises(ArgumentError) as caught:
-        Signature(_taking(hint), "tool 'it'").bind({"x": given})
+        read_signature(_taking(hint), "tool 'it'").bind({"x": given})
     assert str(caught.value) == says
 
 
@@ -398,7 +399,7 @@ class Long:
 @each("hint", [Short | Long, Long | Short], ids=str)
 @each("given, gets", [({"a": 1, "b": 2}, Long(1, 2)), ({"b": 2}, Long(0, 2))])
 def test_a_union_picks_the_class_that_knows_most_properties(hint: Any, given: Any, gets: Any) -> None:
-    signature = Signature(_taking(hint), "tool 'it'")
+    signature = read_signature(_taking(hint), "tool 'it'")
     received.clear()
     signature.call(signature.bind({"x": given}), None)
     assert received == [(gets,)]
@@ -417,14 +418,14 @@ def test_further_arguments_are_never_taken_for_parameters(arguments: Any, says: 
     def function(ctx: Context, x: int, y_: Annotated[int, Field(alias="y")] = 1, **others: int) -> None: ...
 
     with pytest.raises(ArgumentError, match=f"^{says}$"):
-        Signature(function, "tool 'it'").bind(arguments)
+        read_signature(function, "tool 'it'").bind(arguments)
 
 
 def test_arguments_nested_too_deeply_are_rejected() -> None:
     nested: Any = []
     for _ in range(10_000):
         nested = [nested]
-    signature = Signature(_taking(CASES["x: recursive TypeAliasType"].function.__annotations__["x"]), "tool 'it'")
+    signature = read_signature(_taking(CASES["x: recursive TypeAliasType"].function.__annotations__["x"]), "tool 'it'")
     with pytest.raises(ArgumentError):
         signature.bind({"x": nested})
 
@@ -455,7 +456,7 @@ def test_arguments_nested_too_deeply_are_rejected() -> None:
     ],
 )
 def test_texts_are_converted_to_their_types(hint: Any, text: str, gets: Any) -> None:
-    signature = Signature(_taking(hint), "prompt 'it'")
+    signature = read_signature(_taking(hint), "prompt 'it'")
     received.clear()
     signature.call(signature.bind_texts({"x": text}), None)
     assert received == [(gets,)]
@@ -475,7 +476,7 @@ def test_a_text_that_does_not_fit_is_an_error_that_names_the_argument(arguments:
     def function(x: int, y: list[int] | None = None) -> None: ...
 
     with pytest.raises(ArgumentError) as caught:
-        Signature(function, "prompt 'it'").bind_texts(arguments)
+        read_signature(function, "prompt 'it'").bind_texts(arguments)
     assert str(caught.value) == says
 
 
@@ -483,7 +484,7 @@ def test_texts_for_rest_are_converted_to_its_type() -> None:
     def function(x: int, **others: int) -> tuple[int, dict[str, int]]:
         return x, others
 
-    signature = Signature(function, "prompt 'it'")
+    signature = read_signature(function, "prompt 'it'")
     assert signature.call(signature.bind_texts({"x": "1", "y": "2"}), None) == (1, {"y": 2})
 
 
@@ -497,7 +498,7 @@ def test_the_choices_are_the_texts_of_literals_and_enums() -> None:
         f: list[Literal["z"]],
     ) -> None: ...
 
-    assert Signature(function, "prompt 'it'").choices() == {
+    assert read_signature(function, "prompt 'it'").choices() == {
         "a": ["x", "y"],
         "b": ["red", "blue"],
         "c": ["two"],
@@ -509,7 +510,7 @@ def test_names_that_python_mangles_keep_their_name_in_json() -> None:
     def function(__x: int, y: int = 2, *, __z: int = 3) -> tuple[int, int, int]:
         return __x, y, __z
 
-    signature = Signature(function, "tool 'it'")
+    signature = read_signature(function, "tool 'it'")
     assert [*signature.schema()["properties"]] == ["__x", "y", "__z"]
     assert signature.call(signature.bind({"__x": 1, "__z": 4}), None) == (1, 2, 4)
     assert signature.call(signature.bind_texts({"__x": "1"}), None) == (1, 2, 3)
@@ -530,7 +531,7 @@ def test_string_annotations_may_name_local_types() -> None:
         def function(a: Here, b: list[There], c: "Here | None" = None) -> None:  # noqa: UP037
             received.append((a, b, c))
 
-        return Signature(function, "tool 'it'")
+        return read_signature(function, "tool 'it'")
 
     signature = inner()
     received.clear()
@@ -544,4 +545,4 @@ def test_local_names_of_other_modules_are_not_used_as_types() -> None:
 
     function.__annotations__["x"] = "pytestconfig"  # a local name in the frames of pytest
     with pytest.raises(typedmcp.UsageError, match="name 'pytestconfig' is not defined"):
-        Signature(function, "tool 'it'")
+        read_signature(function, "tool 'it'")

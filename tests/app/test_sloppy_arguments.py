@@ -25,8 +25,8 @@ import typedmcp
 from mcpspec.support.objects import is_object
 from tests.cases import each
 from typedmcp import Diagnostic, DiagnosticKind
-from typedmcp.app.arguments import ArgumentError
-from typedmcp.app.signatures import Signature
+from typedmcp.app.functions import read_signature
+from typedmcp_schemas.arguments import ArgumentError
 
 
 @dataclass
@@ -79,7 +79,7 @@ def bind(hint: Any, value: Any, *, is_strict: bool = False) -> Any:
         return x
 
     function.__annotations__["x"] = hint
-    signature = Signature(function, "tool 'it'")
+    signature = read_signature(function, "tool 'it'")
     repairs: list[str] = []
     return signature.call(signature.bind({"x": value}, None if is_strict else repairs.append), None)
 
@@ -188,7 +188,7 @@ def test_null_is_the_absence_of_an_argument_that_has_a_default_and_takes_no_null
     def function(a: int, b: int = 2, c: int | None = 3) -> Any:
         return a, b, c
 
-    signature = Signature(function, "tool 'it'")
+    signature = read_signature(function, "tool 'it'")
     assert signature.call(signature.bind({"a": 1, "b": None, "c": None}, lambda _: None), None) == (1, 2, None)
     with pytest.raises(ArgumentError, match=r"^b: expected integer, got null$"):
         signature.bind({"a": 1, "b": None})
@@ -211,7 +211,7 @@ def order(customer: str, orders: list[Order], express: bool = False) -> str:
 def test_all_faults_of_a_call_are_in_one_text() -> None:
     given = {"custmer": "a", "orders": [{"item": 1, "amount": 0}, {"amount": "two"}], "express": "maybe"}
     with pytest.raises(ArgumentError) as caught:
-        Signature(order, "tool 'order'").bind(given, lambda _: None)
+        read_signature(order, "tool 'order'").bind(given, lambda _: None)
     assert str(caught.value).splitlines() == [
         "customer: required, but missing",
         "unknown argument 'custmer'; known: customer, orders, express; did you mean 'customer'?",
@@ -226,7 +226,7 @@ def test_all_faults_of_a_call_are_in_one_text() -> None:
 def test_a_fault_that_only_the_conversion_finds_is_told_with_those_of_the_schema() -> None:
     def function(data: bytes, id: UUID, code: Annotated[str, Meta(pattern="^a")], count: int) -> None: ...
 
-    signature = Signature(function, "tool 'it'")
+    signature = read_signature(function, "tool 'it'")
     given = {"data": "!", "id": "x", "code": "b", "count": "few"}
     for bind_all in (partial(signature.bind, on_repair=lambda _: None), signature.bind_texts):
         with pytest.raises(ArgumentError) as caught:
@@ -250,7 +250,7 @@ def test_an_argument_that_its_class_accepts_has_no_fault() -> None:
     def function(x: Tagged, count: int) -> Any:
         return x.tags, count
 
-    signature = Signature(function, "tool 'it'")
+    signature = read_signature(function, "tool 'it'")
     given = {"x": {"tags": "a,b"}, "count": "3"}
     assert signature.call(signature.bind(given, lambda _: None), None) == (["a", "b"], 3)
     with pytest.raises(ArgumentError, match=r"^count: expected integer, got string$"):
@@ -261,7 +261,7 @@ def test_all_faults_of_the_arguments_of_a_prompt_are_in_one_text() -> None:
     def function(day: datetime, days: int = 1, place: str = "") -> Any:
         return day, days
 
-    signature = Signature(function, "prompt 'it'")
+    signature = read_signature(function, "prompt 'it'")
     with pytest.raises(ArgumentError) as caught:
         signature.bind_texts({"days": "few", "plaice": "Oslo"})
     assert str(caught.value).splitlines() == [
@@ -275,7 +275,7 @@ def test_all_faults_of_the_arguments_of_a_prompt_are_in_one_text() -> None:
 def test_the_text_of_the_faults_is_bounded_and_escaped() -> None:
     names = {f"{number}\x1b[2J{'n' * 5000}": number for number in range(1000)}
     with pytest.raises(ArgumentError) as caught:
-        Signature(order, "tool 'order'").bind(names, lambda _: None)
+        read_signature(order, "tool 'order'").bind(names, lambda _: None)
     text = str(caught.value)
     assert len(text.splitlines()) == 22
     assert text.endswith(" more\nfurther arguments were not examined")
@@ -354,7 +354,7 @@ def _rest_of_unions(**rest: Left | Right) -> None: ...
 )
 def test_many_arguments_take_bounded_time(function: Any, value: Any) -> None:
     arguments = {"cab" * 20 + str(number): value for number in range(20_000)}
-    signature = Signature(function, "tool 'it'")
+    signature = read_signature(function, "tool 'it'")
     began = time.process_time()
     with pytest.raises(ArgumentError) as caught:
         signature.bind(arguments, lambda _: None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.dist import SATELLITES
 
-__all__ = ["PUBLIC"]
+__all__ = ["PUBLIC", "SCHEMAS"]
 
 PUBLIC = (
     "typedmcp",
@@ -21,9 +21,6 @@ PUBLIC = (
     "typedmcp.errors",
     "typedmcp.extensions",
     "typedmcp.frames",
-    "typedmcp.jsonschema.hosts",
-    "typedmcp.jsonschema.keywords",
-    "typedmcp.jsonschema.portable",
     "typedmcp.limits",
     "typedmcp.observers",
     "typedmcp.protocol.framing",
@@ -44,3 +41,16 @@ PUBLIC = (
     "typedmcp_extensions.tasks",
     "typedmcp_hosts.sync",
 )
+
+SCHEMAS = (
+    "typedmcp_schemas",
+    "typedmcp_schemas.annotations",
+    "typedmcp_schemas.hosts",
+    "typedmcp_schemas.integers",
+    "typedmcp_schemas.keywords",
+    "typedmcp_schemas.lazy",
+    "typedmcp_schemas.nesting",
+    "typedmcp_schemas.signatures",
+    "typedmcp_schemas.validate",
+)
+"""The modules of `typedmcp_schemas` from which the core and satellites import."""

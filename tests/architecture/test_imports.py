@@ -12,10 +12,10 @@ import grimp
 
 from tests.cases import each
 from tests.paths import ROOT
-from tools.dist import SATELLITES
+from tools.dist import SATELLITES, SCHEMAS
 
 
-@each("package", ["mcpspec_codegen", "typedmcp", *(satellite.package.name for satellite in SATELLITES)])
+@each("package", ["mcpspec_codegen", "typedmcp", *(each.package.name for each in (SCHEMAS, *SATELLITES))])
 def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
     """Imports inside functions and for type checkers count."""
     graph = grimp.build_graph(package, exclude_type_checking_imports=False, cache_dir=None)
@@ -23,17 +23,20 @@ def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
 
 
 CORE = {
-    "": "dialect errors frames integers limits nesting observers protocol revisions server transports",
+    "": "dialect errors frames limits observers protocol revisions server transports",
     "dialect": "methods structs",
     "protocol": "backends budgets codec diagnostics framing json_results meta notifications nulls "
     "option_checks pending repairs text",
     "revisions": "capabilities conversions features input_requests notifications",
     "server": "attempts batches built_in call_states calls changes channel config connection context engine "
-    "handlers handshake home input_requests lifespan line_channel line_workers metadata principal run service session "
-    "slow_path state_token subscriptions",
+    "handlers handshake home input_requests integers lifespan line_channel line_workers metadata principal run service "
+    "session slow_path state_token subscriptions",
     "transports": "concurrency files stdio streams",
 }
 """The modules of the runtime that a server over stdio needs, by room."""
+
+SCHEMA_MODULES = ("annotations", "integers", "json_types", "lazy", "nesting")
+"""What it needs of `typedmcp_schemas`: how JSON is read, and options."""
 
 SERVER = """
 import json, sys
@@ -66,4 +69,6 @@ def test_serving_a_handler_over_stdio_loads_only_the_core() -> None:
     loaded = json.loads(json.loads(done.stdout)["result"]["content"][0]["text"])
     core = {".".join(filter(None, ("typedmcp", room, module))) for room, all in CORE.items() for module in all.split()}
     assert {name for name in loaded if name.startswith("typedmcp.")} == core
+    schemas = {"typedmcp_schemas", *(f"typedmcp_schemas.{name}" for name in SCHEMA_MODULES)}
+    assert {name for name in loaded if name.startswith("typedmcp_")} == schemas
     assert not {"httptools", "jsonschema_rs", "pydantic", "redis", "rich", "uvicorn"} & {*loaded}

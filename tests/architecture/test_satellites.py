@@ -1,4 +1,4 @@
-"""Satellites are distributions of their own, which use nothing but public names of the core."""
+"""Satellites use nothing but public names of the core, and both nothing but those of the schemas beneath them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ import pytest
 
 import typedmcp
 from tests.architecture.public import PUBLIC
+from tests.architecture.public import SCHEMAS as SCHEMAS_PUBLIC
 from tests.cases import each
 from tests.docs.markdown import tables
 from tests.paths import ROOT
-from tools.dist import SATELLITES
+from tools.dist import SATELLITES, SCHEMAS, TYPEDMCP, Distribution
 
 PACKAGES = [satellite.package for satellite in SATELLITES]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 OURS = ("typedmcp", "mcpspec")
+IMPORTED = (*PUBLIC, *SCHEMAS_PUBLIC)
 
 
 def find_faults(source: str, package: str) -> Iterator[str]:
@@ -53,10 +55,10 @@ def _is_public(module: str, name: str | None, package: str) -> bool:
         return True
     if module.startswith("mcpspec"):
         return not re.match(r"mcpspec\.support\b", module)
-    if f"{module}.{name}" in PUBLIC:  # a module
+    if f"{module}.{name}" in IMPORTED:  # a module
         return True
-    if module not in PUBLIC or name is None:
-        return module in PUBLIC or f"{module}.{name}" in PUBLIC
+    if module not in IMPORTED or name is None:
+        return module in IMPORTED
     found = import_module(module)
     names: Iterable[str] = getattr(found, "__all__", vars(found))
     return name in names and not re.match(r"_[^_]", name)
@@ -72,6 +74,12 @@ def test_a_satellite_uses_public_names_alone(package: Path) -> None:
     assert faults == {}
 
 
+def test_the_core_uses_public_names_of_the_schemas_alone() -> None:
+    sources = [path.read_text(encoding="utf-8") for path in TYPEDMCP.package.rglob("*.py")]
+    faults = [fault for source in sources for fault in find_faults(source, TYPEDMCP.package.name)]
+    assert [fault for fault in faults if fault.startswith(SCHEMAS.package.name)] == []
+
+
 @each(
     "source, fault",
     [
@@ -79,6 +87,7 @@ def test_a_satellite_uses_public_names_alone(package: Path) -> None:
         ("from typedmcp.errors import _rebuild", "typedmcp.errors._rebuild"),
         ("import typedmcp.protocol.codec", "typedmcp.protocol.codec"),
         ("from typedmcp_other.inner import name", "typedmcp_other.inner.name"),
+        ("from typedmcp_schemas.records import fields_of", "typedmcp_schemas.records.fields_of"),
         ("from mcpspec.support.converters import with_meta", "mcpspec.support.converters.with_meta"),
         ("client._session", "client._session"),
         ("getattr(client, '_session', None)", "getattr(client, '_session', None)"),
@@ -97,23 +106,31 @@ def test_a_satellite_has_the_version_of_the_core_and_an_extra(satellite: Any) ->
     assert f"{satellite.name}=={typedmcp.__version__}" in extra
 
 
-def test_every_satellite_is_checked_like_the_core() -> None:
+def test_the_schemas_have_the_version_and_the_extras_of_the_core() -> None:
+    project = tomllib.loads((SCHEMAS.project / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["version"] == typedmcp.__version__
+    assert f"{SCHEMAS.name}=={typedmcp.__version__}" in PROJECT["project"]["dependencies"]
+    for extra in project["optional-dependencies"]:
+        assert f"{SCHEMAS.name}[{extra}]" in PROJECT["project"]["optional-dependencies"][extra]
+
+
+@each("satellite", [SCHEMAS, *SATELLITES], ids=[each.name for each in (SCHEMAS, *SATELLITES)])
+def test_a_distribution_of_the_runtime_is_checked_like_the_core(satellite: Distribution) -> None:
     tool = PROJECT["tool"]
-    for satellite in SATELLITES:
-        folder, name = satellite.project.relative_to(ROOT).as_posix(), satellite.package.name
-        assert folder in tool["ruff"]["src"]
-        assert folder in tool["mypy"]["mypy_path"]
-        assert folder in tool["pyright"]["extraPaths"]
-        assert name in tool["importlinter"]["root_packages"]
-        assert tool["uv"]["sources"][satellite.name] == {"workspace": True}
-        assert folder in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
-        assert (ROOT / "tests" / name).is_dir()
+    folder, name = satellite.project.relative_to(ROOT).as_posix(), satellite.package.name
+    assert folder in tool["ruff"]["src"]
+    assert folder in tool["mypy"]["mypy_path"]
+    assert folder in tool["pyright"]["extraPaths"]
+    assert name in tool["importlinter"]["root_packages"]
+    assert tool["uv"]["sources"][satellite.name] == {"workspace": True}
+    assert folder in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert (ROOT / "tests" / name).is_dir()
 
 
-def test_the_reference_lists_every_public_name_of_a_satellite_once() -> None:
+def test_the_reference_lists_every_public_name_of_satellites_and_schemas_once() -> None:
     text = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "reference").glob("*.md"))
     named = re.findall(r"^::: (typedmcp_\S+)$", text, re.MULTILINE)
-    modules = [module for module in PUBLIC if module.startswith("typedmcp_")]
+    modules = [SCHEMAS.package.name, *(module for module in PUBLIC if module.startswith("typedmcp_"))]
     public = [f"{module}.{name}" for module in modules for name in import_module(module).__all__]
     assert sorted(named) == sorted(public)
 
@@ -123,6 +140,11 @@ def test_the_page_on_building_lists_the_public_modules() -> None:
     (rows,) = (rows for _, (head, *rows) in tables(page) if head[0] == "module")
     listed = {name for row in rows for name in re.findall(r"`(typedmcp[\w.]*)`", row[0])}
     assert listed == {name for name in PUBLIC if not name.startswith("typedmcp_")}
+
+
+def test_the_page_on_schemas_lists_the_modules_that_others_may_import() -> None:
+    (rows,) = (rows for _, (head, *rows) in tables(ROOT / "docs" / "schemas.md") if head[0] == "module")
+    assert [name for row in rows for name in re.findall(r"`(typedmcp[\w.]*)`", row[0])] == [*SCHEMAS_PUBLIC]
 
 
 @each(
@@ -177,4 +199,5 @@ def _import(module: str, name: str) -> Any:
 def test_the_core_loads_no_satellite() -> None:
     code = "import sys, typedmcp; [getattr(typedmcp, name) for name in typedmcp.__all__]; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not [name for name in done.stdout.split() if name.startswith("typedmcp_")]
+    loaded = {name.partition(".")[0] for name in done.stdout.split() if name.startswith("typedmcp_")}
+    assert loaded == {SCHEMAS.package.name}

@@ -13,8 +13,8 @@ from typedmcp.client.results import output_validation
 from typedmcp.client.results.decoder import ResultProblem
 from typedmcp.client.results.output_validation import OutputValidator
 from typedmcp.dialect import structs
-from typedmcp.jsonschema import validate
-from typedmcp.jsonschema.validate import is_available
+from typedmcp_schemas import validate
+from typedmcp_schemas.validate import can_validate
 
 HUGE = 10**5000
 WEATHER = {
@@ -44,7 +44,7 @@ def check(schema: Any, value: Any = ..., **members: Any) -> str | None:
 
 
 def test_without_the_extra_nothing_is_validated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output_validation, "is_available", lambda: False)
+    monkeypatch.setattr(output_validation, "can_validate", lambda: False)
     assert check(WEATHER, {"degrees": "warm"}) is None
     assert check(WEATHER) is None
     assert OutputValidator().find_problem(tool({"type": "objekt"})) is None
@@ -54,11 +54,11 @@ def test_availability_is_known_without_an_import(monkeypatch: pytest.MonkeyPatch
     def find_spec(name: str) -> None: ...
 
     monkeypatch.setattr(validate, "find_spec", find_spec)
-    is_available.cache_clear()
+    can_validate.cache_clear()
     try:
-        assert not is_available()
+        assert not can_validate()
     finally:
-        is_available.cache_clear()
+        can_validate.cache_clear()
 
 
 def nested(depth: int, leaf: Any, key: str = "a") -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.forks import run_forked
 from tests.paths import ROOT
-from tools.dist import SATELLITES
+from tools.dist import SATELLITES, SCHEMAS
 
 __all__ = ["EXTRAS", "errors_in"]
 
@@ -23,6 +23,7 @@ EXTRAS: list[str] = [*tomllib.loads((ROOT / "pyproject.toml").read_text())["proj
 _EXTRAS_OF: dict[str, list[str]] = {
     "typedmcp": EXTRAS, ".": EXTRAS, "mcpspec": ["pydantic"], "./generated": ["pydantic"],
     "mcpspec-codegen": ["migrate"], "./codegen": ["migrate"],
+    SCHEMAS.name: ["jsonschema", "pydantic"], f"./runtime/{SCHEMAS.name}": ["jsonschema", "pydantic"],
     **{name: [] for satellite in SATELLITES for name in (satellite.name, f"./runtime/{satellite.name}")},
 }  # fmt: skip
 """The projects, and their folders → their extras."""

@@ -18,12 +18,12 @@ from tests.generated.backends import is_list, is_object
 from tests.helpers import LEGACY, MODERN_REVISION, chunked, opened
 from tests.server.http.asgi_driver import serving
 from typedmcp import Limits
-from typedmcp.jsonschema.validate import SchemaRejectedError, compile_schema
-from typedmcp.nesting import decode_json
 from typedmcp.protocol.framing import Framer, OversizeMessage, classify
 from typedmcp.protocol.headers import header_params, mirror_arguments
 from typedmcp.protocol.sse import EventParser
 from typedmcp.transports.http1 import BrokenConnectionError, HttpConnection
+from typedmcp_schemas.nesting import decode_json
+from typedmcp_schemas.validate import SchemaRejectedError, compile_schema
 
 __all__ = ["TARGETS", "Target"]
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
+from inspect import get_annotations
 from typing import Any, get_type_hints
 
 import pytest
 
-from mcpspec.support.annotations import annotations_of
 from mcpspec.v2026_07_28 import structs
 from tests.cases import each
 
@@ -34,12 +35,13 @@ def test_a_class_may_annotate_its_tag(beginning: str) -> None:
     assert kind(type="mine", unknown=1) == kind(unknown=1)
     assert structs.encode(kind(unknown=1)) == b'{"type":"mine","unknown":1}'
     assert kind.__struct_fields__ == ("others", "unknown")
-    assert [*annotations_of(kind)] == ["others", "unknown"]
+    assert [*get_annotations(kind)] == ["others", "unknown"]
     assert get_type_hints(kind, localns={"Mine": kind})["unknown"] == int | None
 
 
 @pytest.mark.skipif(sys.version_info < (3, 14), reason="annotations are evaluated where they stand")
 def test_an_unknown_name_in_an_annotation_is_left_as_a_reference() -> None:
+    annotationlib = import_module("annotationlib")
     kind = make("", "Missing")
     assert kind().unknown is None
-    assert "Missing" in repr(annotations_of(kind)["unknown"])
+    assert "Missing" in repr(annotationlib.get_annotations(kind, format=annotationlib.Format.FORWARDREF)["unknown"])

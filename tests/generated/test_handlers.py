@@ -15,7 +15,6 @@ from typing import Any, get_args, get_origin
 import pytest
 
 import mcpspec
-from mcpspec.support.annotations import annotations_of
 from mcpspec.support.objects import spread_union
 from tests.cases import each
 from tests.generated.vectors import has_vectors, minimal_value
@@ -200,7 +199,7 @@ def test_a_handler_gets_and_returns_the_types_that_its_annotations_name(
     target: Target, side: str, method: str, is_async: bool
 ) -> None:
     record, types = target.module("methods").METHODS[method], target.types
-    annotated: dict[str, Any] = annotations_of(vars(getattr(target.handlers, f"{side}Stub"))[record.handler])
+    annotated: dict[str, Any] = inspect.get_annotations(vars(getattr(target.handlers, f"{side}Stub"))[record.handler])
     names: dict[str, Any] = {"structs": types, "models": types, **vars(target.handlers)}
     expected: Any = eval(annotated["params"], names)  # noqa: S307  # our own code
     returned: Any = eval(annotated["return"], names)  # noqa: S307

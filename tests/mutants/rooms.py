@@ -16,6 +16,7 @@ _FOLDERS = {
     "runtime/typedmcp-hosts/typedmcp_hosts": "typedmcp_hosts",
     "runtime/typedmcp-otel/typedmcp_otel": "typedmcp_otel",
     "runtime/typedmcp-redis/typedmcp_redis": "typedmcp_redis",
+    "runtime/typedmcp-schemas/typedmcp_schemas": "typedmcp_schemas",
     "runtime/typedmcp": "",
 }
 """The folders of tests by those of code, the inner ones first. All folders below have the same name in both."""
@@ -26,7 +27,6 @@ _RELATED = {
     "client/http": ("client", "typedmcp_auth", "typedmcp_gateway"),
     "codegen": ("generated",),
     "generated": ("codegen",),
-    "jsonschema": ("app", "client", "server"),
     "protocol": ("server", "client", "typedmcp_cli/recording"),
     "revisions": ("server", "client", "app"),
     "server": ("app", "client"),
@@ -41,6 +41,7 @@ _RELATED = {
     "typedmcp_hosts": ("client",),
     "typedmcp_otel": ("typedmcp_gateway",),
     "typedmcp_redis": ("server/http", "typedmcp_gateway"),
+    "typedmcp_schemas": ("app", "client", "server"),
     "": ("server", "client", "app"),
 }
 """The folders and files to try next, by the folder of tests. Those below a folder are related to it as well."""

@@ -24,9 +24,10 @@ from typing import Any, Final, Literal, TypeAlias, Unpack, cast
 import msgspec
 
 from typedmcp import Client, ConnectOptions, Diagnostic, DiagnosticKind, StdioServerParameters, connect
-from typedmcp.building import convert, is_array, is_object
+from typedmcp.building import is_array, is_object
 from typedmcp.client import URL_OPTIONS, Target, is_url
 from typedmcp.errors import UsageError, missing_extra
+from typedmcp_schemas import convert
 
 __all__ = ["Config", "ServerEntry", "load_config", "load_entries", "read_config"]
 
@@ -227,7 +228,7 @@ class _EntryReader:
         try:
             members = convert(value, _EntryMembers)
         except ValueError as error:
-            from typedmcp.building import explain  # few programs have faults in their files
+            from typedmcp_schemas import explain  # few programs have faults in their files
 
             raise UsageError(f"{place}: {explain(error)}") from error
         kind = self._kind(members, place)

@@ -14,8 +14,8 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from typedmcp.building import is_array, is_object
-from typedmcp.jsonschema.keywords import LIST_KEYWORDS, MAP_KEYWORDS, SCHEMA_KEYWORDS
-from typedmcp.jsonschema.portable import to_portable
+from typedmcp_schemas import to_portable
+from typedmcp_schemas.keywords import LIST_KEYWORDS, MAP_KEYWORDS, SCHEMA_KEYWORDS
 
 __all__ = ["MAX_SCHEMA_BYTES", "DeclarationError", "to_gemini_schema", "to_json_schema"]
 

@@ -11,11 +11,12 @@ from weakref import WeakKeyDictionary
 from typedmcp import Client, Diagnostic, DiagnosticKind
 from typedmcp.building import decode_json, is_object
 from typedmcp.errors import RemoteError, ToolError, UsageError
-from typedmcp.jsonschema.hosts import MAX_NAME, replace_forbidden
 from typedmcp.types import to_builtins
 from typedmcp_hosts.formats import ApiFormat, LlmApi, ToolCall, format_of
 from typedmcp_hosts.group import ClientGroup
 from typedmcp_hosts.schemas import MAX_SCHEMA_BYTES, DeclarationError
+from typedmcp_schemas import replace_forbidden
+from typedmcp_schemas.hosts import MAX_NAME
 
 __all__ = ["api_name", "call_for", "tools_for"]
 

@@ -13,7 +13,7 @@ from typedmcp.server.context import Context
 from typedmcp.transports.concurrency import is_awaitable
 
 if TYPE_CHECKING:
-    from typedmcp.app.signatures import Signature
+    from typedmcp_schemas.signatures import Signature
 
 __all__ = [
     "RequestHandler", "await_if_needed", "call_function", "check_middleware", "is_async", "is_generator",

@@ -9,9 +9,9 @@ from typing import Any, Literal, TypeAlias
 from mcpspec.support.objects import is_object
 from typedmcp import dialect
 from typedmcp.app.tools import is_recommended_name
-from typedmcp.jsonschema.hosts import MAX_NAME, find_refusals, replace_forbidden
-from typedmcp.jsonschema.validate import SchemaRejectedError, compile_schema, is_available
 from typedmcp.protocol.headers import header_params
+from typedmcp_schemas import SchemaRejectedError, can_validate, compile_schema, find_refusals, replace_forbidden
+from typedmcp_schemas.hosts import MAX_NAME
 
 __all__ = ["Finding", "Rule", "check_items"]
 
@@ -93,7 +93,7 @@ def _check_schema(tool: D.Tool) -> Iterator[Finding]:
 def _check_defaults(tool: D.Tool) -> Iterator[Finding]:
     """Yield the defaults that models would read in the schema, and that it would reject as arguments."""
     properties = tool.input_schema.get("properties")
-    if not is_object(properties) or not is_available():
+    if not is_object(properties) or not can_validate():
         return
     definitions = {"$defs": tool.input_schema.get("$defs", {})}
     for name, inner in properties.items():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from typedmcp import dialect
 from typedmcp.app.calls import is_async
-from typedmcp.app.signatures import hints_of, is_context_parameter
+from typedmcp.app.functions import is_context_parameter, read_hints
 from typedmcp.errors import UsageError
 from typedmcp.protocol.repairs import MAX_COMPLETIONS
 from typedmcp.transports.concurrency import is_awaitable
@@ -69,7 +69,7 @@ def _compile(function: Callable[..., Any], what: str, value_names: tuple[str, ..
     """
     if not callable(function):
         raise UsageError(f"{what}: {function!r} is not a function")
-    hints = hints_of(function, what)
+    hints = read_hints(function, what)
     parameters = [*inspect.signature(function).parameters.values()]
     takes_context = [is_context_parameter(each, hints) and each.name not in value_names for each in parameters]
 

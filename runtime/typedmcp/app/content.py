@@ -13,8 +13,8 @@ from mcpspec.support.structs import may_contain_non_finite, reject_non_finite
 from typedmcp import dialect
 from typedmcp.app.protocol_types import BLOCK_NAMES, is_protocol_type, to_everyday
 from typedmcp.errors import UsageError
-from typedmcp.jsonschema.values import enc_hook, to_builtins
-from typedmcp.nesting import MAX_VALUE_DEPTH, encode_json
+from typedmcp_schemas import enc_hook, to_builtins
+from typedmcp_schemas.nesting import MAX_VALUE_DEPTH, encode_json
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,8 +13,8 @@ import msgspec
 from mcpspec.support.error_text import format_value
 from typedmcp.app.protocol_types import OtherRevisionError
 from typedmcp.app.results import ReturnTypeError, describe_exception
-from typedmcp.jsonschema.values import to_builtins
 from typedmcp.transports.concurrency import is_awaitable
+from typedmcp_schemas import to_builtins
 
 __all__ = ["describe_failure", "result_failure", "unsendable"]
 

@@ -11,10 +11,10 @@ import msgspec
 from typedmcp import dialect
 from typedmcp.app.guesses import reject_options
 from typedmcp.errors import UsageError
-from typedmcp.nesting import encode_json
 from typedmcp.protocol.backends import to_plain
 from typedmcp.protocol.option_checks import option_names
 from typedmcp.server.context import Context
+from typedmcp_schemas.nesting import encode_json
 
 __all__ = [
     "CallNext", "IconInput", "Middleware", "PromptOptions", "ResourceOptions", "ToolOptions", "check_errors",

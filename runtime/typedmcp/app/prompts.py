@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 from mcpspec.support.objects import is_object
 from typedmcp import dialect
-from typedmcp.app.arguments import ArgumentError
 from typedmcp.app.calls import call_function
 from typedmcp.app.content import SEQUENCE_TYPES, to_block_of
 from typedmcp.app.failures import unsendable
+from typedmcp.app.functions import read_signature
 from typedmcp.app.options import PromptOptions, convert_metadata
 from typedmcp.app.protocol_types import to_everyday
-from typedmcp.app.signatures import Parameter, Signature, name_of
 from typedmcp.errors import InvalidParamsError
-from typedmcp.jsonschema.values import to_builtins
 from typedmcp.server.principal import check_scopes
+from typedmcp_schemas import ArgumentError, to_builtins
+from typedmcp_schemas.signatures import Parameter, Signature, name_of
 
 if TYPE_CHECKING:
     from typedmcp.server.context import Context
@@ -35,7 +35,7 @@ class Prompt:
     def __init__(self, function: Callable[..., Any], **options: Unpack[PromptOptions]) -> None:
         self.name: str = options.get("name") or name_of(function)
         what = f"prompt {self.name!r}"
-        self.signature: Signature = Signature(function, what)
+        self.signature: Signature = read_signature(function, what)
         self.scopes: tuple[str, ...] = check_scopes(f"{what}: scopes", options.get("scopes", ()))
         """The scopes that getting the prompt needs."""
         self._thread = options.get("thread", True)

@@ -10,16 +10,17 @@ from msgspec.structs import replace
 
 from mcpspec.support.objects import is_array
 from typedmcp import dialect
-from typedmcp.app.arguments import ArgumentError
 from typedmcp.app.calls import call_function
 from typedmcp.app.content import BYTES_TYPES, MediaFile, encode_base64, encode_text, file_contents
 from typedmcp.app.failures import unsendable
+from typedmcp.app.functions import read_signature
 from typedmcp.app.options import ResourceOptions, convert_metadata
 from typedmcp.app.protocol_types import to_everyday
-from typedmcp.app.signatures import Signature, name_of
 from typedmcp.app.templates import UriTemplate
 from typedmcp.errors import InvalidParamsError, ResourceNotFoundError, UsageError
 from typedmcp.server.principal import check_scopes
+from typedmcp_schemas import ArgumentError
+from typedmcp_schemas.signatures import Signature, name_of
 
 if TYPE_CHECKING:
     from typedmcp.server.context import Context
@@ -55,7 +56,7 @@ class Resource:
         self.scopes: tuple[str, ...] = check_scopes(f"{what}: scopes", options.get("scopes", ()))
         """The scopes that reading needs."""
         self.mime_type: str | None = options.get("mime_type")
-        self.signature: Signature = Signature(function, what)
+        self.signature: Signature = read_signature(function, what)
         self.template: UriTemplate | None = UriTemplate(uri) if "{" in uri or "}" in uri else None
         self._check_parameters(f"{what}: {name_of(function)}()")
         if (wrong := re.search(_NOT_OF_URIS, re.sub(r"\{[^{}]*\}", "", uri))) is not None:

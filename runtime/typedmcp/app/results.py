@@ -26,13 +26,19 @@ from typedmcp.app.content import (
 )
 from typedmcp.app.protocol_types import BLOCK_NAMES, is_protocol_type, to_everyday
 from typedmcp.errors import UsageError
-from typedmcp.jsonschema.adapt import to_msgspec
-from typedmcp.jsonschema.definitions import JsonSchema, resolve_root
-from typedmcp.jsonschema.explain import explain
-from typedmcp.jsonschema.portable import portable_schema_of
-from typedmcp.jsonschema.pydantic_types import pydantic_output
-from typedmcp.jsonschema.values import UnsupportedTypeError, ValueConversionError, convert, to_builtins
 from typedmcp.protocol.nulls import from_null, to_null
+from typedmcp_schemas import (
+    JsonSchema,
+    UnsupportedTypeError,
+    ValueConversionError,
+    convert,
+    explain,
+    portable_schema_of,
+    pydantic_output,
+    resolve_root,
+    to_builtins,
+    to_msgspec,
+)
 
 __all__ = ["ReturnTypeError", "ToolOutput", "ToolResult", "describe_exception", "error_result", "error_result_of"]
 

@@ -16,9 +16,9 @@ import msgspec
 from mcpspec.support.handlers import MaybeAwaitable
 from mcpspec.support.structs import OpenObject
 from typedmcp import dialect
-from typedmcp.app.arguments import ArgumentError, join_faults, join_repairs
 from typedmcp.app.calls import call_function, is_async, is_generator, is_pending, resolve
 from typedmcp.app.failures import describe_failure, result_failure
+from typedmcp.app.functions import read_return_hint, read_signature
 from typedmcp.app.options import ToolOptions, check_errors, convert_metadata
 from typedmcp.app.results import (
     ReturnTypeError,
@@ -27,20 +27,17 @@ from typedmcp.app.results import (
     error_result,
     error_result_of,
 )
-from typedmcp.app.signatures import Signature, name_of
-from typedmcp.errors import InputUnavailableError, RemoteError, ToolError, UsageError
-from typedmcp.jsonschema.adapt import has_keyword
-from typedmcp.jsonschema.custom_types import type_name
-from typedmcp.jsonschema.examine import examine
-from typedmcp.jsonschema.values import to_builtins
+from typedmcp.errors import InputUnavailableError, RemoteError, ToolError, UsageError, missing_extra
 from typedmcp.protocol.nulls import from_null, to_null
 from typedmcp.server.config import TaskSupport
 from typedmcp.server.principal import check_scopes
 from typedmcp.transports.concurrency import is_awaitable
+from typedmcp_schemas import ArgumentError, examine, has_keyword, join_faults, join_repairs, to_builtins, type_name
+from typedmcp_schemas.signatures import Signature, name_of
 
 if TYPE_CHECKING:
-    from typedmcp.jsonschema.validate import SchemaValidator
     from typedmcp.server.context import Context
+    from typedmcp_schemas import SchemaValidator
 
 __all__ = ["Tool", "is_recommended_name"]
 
@@ -105,7 +102,7 @@ class Tool:
             raise UsageError(f"{what}: text must be a function that returns the text of a result, not {self._text!r}")
         chosen = options.get("strict")
         self._is_strict = server_strict if chosen is None else chosen
-        self.signature: Signature = Signature(function, what)
+        self.signature: Signature = read_signature(function, what)
         self._init_schemas(options, what)
         self._init_calls(function, thread=options.get("thread", True))
         self._description = options.get("description")
@@ -118,7 +115,9 @@ class Tool:
         given_input, given_output = options.get("input_schema"), options.get("output_schema")
         structured = False if given_output is not None else options.get("structured")
         self._references = bool(options.get("references"))
-        self.output: ToolOutput = ToolOutput(self.signature.return_hint, structured, what, references=self._references)
+        self.output: ToolOutput = ToolOutput(
+            read_return_hint(self.signature), structured, what, references=self._references
+        )
         self._input_validator = None if given_input is None else _compile(given_input, f"{what}: input_schema")
         self._output_validator = None if given_output is None else _compile(given_output, f"{what}: output_schema")
         if given_input is not None and given_input.get("type") != "object":
@@ -320,10 +319,12 @@ def _checked(schema: Mapping[str, Any], kind: type[OpenObject]) -> dict[str, Any
 
 
 def _compile(schema: object, what: str) -> SchemaValidator:
-    from typedmcp.jsonschema.validate import compile_schema  # few servers give schemas
+    from typedmcp_schemas import can_validate, compile_schema  # few servers give schemas
 
     if not isinstance(schema, Mapping):
         raise UsageError(f"{what}: a schema is a mapping, not {schema!r}")
+    if not can_validate():
+        raise UsageError(f"{what}: {missing_extra('a schema of your own', 'jsonschema')}")
     try:
         return compile_schema(cast("Mapping[str, Any]", schema), is_trusted=True)
     except ValueError as error:

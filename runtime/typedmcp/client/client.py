@@ -28,13 +28,13 @@ from typedmcp.client.results.output_validation import OutputValidator
 from typedmcp.client.results.server_description import ServerDescription
 from typedmcp.client.session.subscriptions import Subscription
 from typedmcp.errors import InvalidParamsError, ProtocolError, UsageError
-from typedmcp.jsonschema.validate import is_available
 from typedmcp.limits import DEFAULT_LIMITS, Limits
-from typedmcp.nesting import encode_json
 from typedmcp.observers import default_instrumentation
 from typedmcp.protocol.diagnostics import Diagnostic
 from typedmcp.protocol.notifications import Change, LogLevel
 from typedmcp.revisions.features import DIALECT, FEATURES, SUPPORTED
+from typedmcp_schemas import can_validate
+from typedmcp_schemas.nesting import encode_json
 
 if TYPE_CHECKING:
     from typing_extensions import TypeForm
@@ -116,7 +116,7 @@ class Client:
         self._connection = ConnectionManager(
             target, identity, self._incoming, self._reset, cache.clear_private, options
         )
-        validator = OutputValidator() if options.get("check_output", True) and is_available() else None
+        validator = OutputValidator() if options.get("check_output", True) and can_validate() else None
         self._calls = CallRunner(self._connection, callbacks, cache, validator, self._incoming)
         self._records = RecordCalls(self._connection, self._calls, callbacks.extensions, self._incoming.report)
         if self._access is not None:

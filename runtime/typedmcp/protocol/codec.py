@@ -25,7 +25,6 @@ from mcpspec.support.objects import is_object, spread_union, strip_absent
 from mcpspec.support.structs import constructor, dec_hook, from_builtins, may_contain_non_finite
 from typedmcp import dialect
 from typedmcp.errors import DecodeError, UsageError
-from typedmcp.nesting import encode_json
 from typedmcp.protocol.backends import models, models_methods, to_struct
 from typedmcp.protocol.framing import RequestId
 from typedmcp.protocol.json_results import JsonResult, json_result_reader
@@ -33,6 +32,7 @@ from typedmcp.protocol.nulls import remove_nulls
 from typedmcp.protocol.repairs import FindRepair, repair_finder
 from typedmcp.revisions.conversions import downgrader, upgrader
 from typedmcp.revisions.features import DIALECT, FEATURES, Features, methods_of, structs_of
+from typedmcp_schemas.nesting import encode_json
 
 __all__ = [
     "Backend",

@@ -18,9 +18,9 @@ from mcpspec.support.methods import Method
 from mcpspec.support.structs import from_builtins
 from typedmcp import dialect
 from typedmcp.errors import DecodeError, UsageError
-from typedmcp.nesting import encode_json
 from typedmcp.protocol.option_checks import check_extensions
 from typedmcp.revisions.features import SUPPORTED
+from typedmcp_schemas.nesting import encode_json
 
 __all__ = [
     "DeclaredExtensions", "Extension", "ExtensionMethods", "ExtensionResult", "check_distinct", "check_settings",

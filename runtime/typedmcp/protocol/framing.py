@@ -15,9 +15,9 @@ import msgspec
 from mcpspec.support.error_text import KINDS
 from mcpspec.support.objects import is_array, is_object
 from typedmcp.errors import INVALID_REQUEST, PARSE_ERROR
-from typedmcp.integers import to_integer
 from typedmcp.limits import DEFAULT_LIMITS
-from typedmcp.nesting import MAX_DEPTH, is_too_deep, too_deep
+from typedmcp_schemas.integers import to_integer
+from typedmcp_schemas.nesting import MAX_DEPTH, is_too_deep, too_deep
 
 __all__ = [
     "Batch", "Frame", "Framer", "InvalidMessage", "OversizeMessage", "RequestId", "classify", "classify_value",

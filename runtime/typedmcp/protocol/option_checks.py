@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, Final
 
-from mcpspec.support.annotations import annotations_of
 from typedmcp.errors import UsageError
 from typedmcp.limits import Limits
+from typedmcp_schemas.annotations import annotations_of
 
 __all__ = [
     "check_extensions",

@@ -14,7 +14,10 @@ from typing import Final
 
 __all__ = ["format_traceback", "has_author_frame"]
 
-_LIBRARIES: Final = ("typedmcp", "mcpspec", "msgspec", "pydantic", "jsonschema", "typedmcp_redis", "redis", "uvicorn")
+_LIBRARIES: Final = (
+    "typedmcp", "typedmcp_schemas", "mcpspec", "msgspec", "pydantic", "jsonschema", "typedmcp_redis", "redis",
+    "uvicorn",
+)  # fmt: skip
 """Packages that call the author's functions, or that stand between a call and them."""
 
 _STDLIB: Final = sysconfig.get_path("stdlib") + os.sep

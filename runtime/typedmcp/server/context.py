@@ -34,7 +34,7 @@ from typedmcp.transports.concurrency import ThreadLimiter, is_awaitable
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
 
-    from typedmcp.jsonschema.forms import Elicited
+    from typedmcp.server.forms import Elicited
 
     LifespanT = TypeVarWithDefault("LifespanT", default=Any)
 else:
@@ -464,7 +464,7 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
         value of that type. `key` identifies the request in later attempts; by default its position does. See `ask` for
         attempts and further exceptions. Raises `UsageError` for a type that has no form.
         """
-        from typedmcp.jsonschema.forms import form_of  # here, since most servers never ask
+        from typedmcp.server.forms import form_of  # here, since most servers never ask
 
         form = None if isinstance(schema, Mapping) else form_of(schema)
         wanted = {**cast("Mapping[str, Any]", schema)} if form is None else form.schema

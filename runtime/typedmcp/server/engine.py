@@ -27,7 +27,6 @@ from mcpspec.support.objects import LARGE_TEXT, is_object
 from mcpspec.support.structs import may_contain_non_finite
 from typedmcp import dialect
 from typedmcp.errors import MissingCapabilityError, RemoteError, UsageError
-from typedmcp.nesting import SHORT, is_too_deep
 from typedmcp.protocol.backends import to_plain
 from typedmcp.protocol.budgets import ByteBudget
 from typedmcp.protocol.codec import Response, encoder
@@ -41,6 +40,7 @@ from typedmcp.server.channel import Channel
 from typedmcp.server.config import ServerConfig
 from typedmcp.server.context import Context, ServedSession
 from typedmcp.transports.concurrency import ThreadLimiter
+from typedmcp_schemas.nesting import SHORT, is_too_deep
 
 if TYPE_CHECKING:
     from typedmcp.server.encoded_lists import EncodedList

@@ -25,7 +25,6 @@ from typedmcp.errors import (
     RemoteError,
     to_invalid_params,
 )
-from typedmcp.integers import restore_integers
 from typedmcp.protocol.codec import Codec, MethodCodec, Response, encode_error, encode_message, fallback_codec
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import Batch, Frame, InvalidMessage, OversizeMessage, RequestId, classify, classify_value
@@ -39,6 +38,7 @@ from typedmcp.server.channel import Channel
 from typedmcp.server.context import Context, ServedSession, StartedCall
 from typedmcp.server.engine import Engine
 from typedmcp.server.handshake import Handshake
+from typedmcp.server.integers import restore_integers
 from typedmcp.server.metadata import RequestMetadata
 from typedmcp.transports.concurrency import is_awaitable
 

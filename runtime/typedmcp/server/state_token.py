@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from typedmcp.errors import InvalidParamsError, UsageError
-from typedmcp.nesting import encode_json
+from typedmcp_schemas.nesting import encode_json
 
 __all__ = ["DEFAULT_TTL", "StateSigner", "UsedStates", "VerifiedState", "state_binding"]
 

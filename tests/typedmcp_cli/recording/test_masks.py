@@ -8,8 +8,8 @@ from typing import Any
 
 from tests.cases import each
 from tests.growth import growth
-from typedmcp.nesting import MAX_DEPTH
 from typedmcp_cli.recording.masks import MASK, SECRET_NAMES, SecretMasker, matches_masked
+from typedmcp_schemas.nesting import MAX_DEPTH
 
 
 @each("name", [*SECRET_NAMES, "API-Key", "apiKey", "ACCESS_TOKEN", "Set-Cookie", "api key"])

@@ -9,10 +9,10 @@ import msgspec
 
 from typedmcp.client.http.endpoint import Endpoint, shorten_body
 from typedmcp.errors import ProtocolError, RemoteError
-from typedmcp.nesting import is_too_deep, too_deep
 from typedmcp.protocol.framing import frame_of
 from typedmcp.protocol.text import visible
 from typedmcp.transports.http1 import HttpResponse
+from typedmcp_schemas.nesting import is_too_deep, too_deep
 
 __all__ = ["accept_coding", "content_type", "raise_error_in", "read_body"]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from mcpspec.support.objects import is_object
 from typedmcp.errors import UsageError
-from typedmcp.jsonschema.values import to_builtins
-from typedmcp.nesting import too_deep
+from typedmcp_schemas import to_builtins
+from typedmcp_schemas.nesting import too_deep
 
 __all__ = ["encode_arguments"]
 

@@ -13,9 +13,9 @@ from typedmcp import dialect
 from typedmcp.client.results.decoder import ResultProblem
 from typedmcp.client.results.output_validation import ExternalReferenceProblem, OutputValidator
 from typedmcp.errors import ProtocolError
-from typedmcp.jsonschema.validate import ENCODING_ERRORS
 from typedmcp.limits import Limits
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
+from typedmcp_schemas.validate import ENCODING_ERRORS
 
 __all__ = ["ListedTools"]
 

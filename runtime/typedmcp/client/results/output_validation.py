@@ -1,6 +1,6 @@
 """Validation of tool results against the `outputSchema` of their tools.
 
-Needs the extra `jsonschema`; without it nothing is validated. See `typedmcp.jsonschema.validate`.
+Needs the extra `jsonschema`; without it nothing is validated. See `typedmcp_schemas.validate`.
 """
 
 from __future__ import annotations
@@ -12,15 +12,9 @@ import msgspec
 
 from typedmcp import dialect
 from typedmcp.client.results.decoder import ResultProblem
-from typedmcp.jsonschema.validate import (
-    ENCODING_ERRORS,
-    ExternalReferenceError,
-    SchemaRejectedError,
-    SchemaValidator,
-    compile_schema,
-    is_available,
-)
 from typedmcp.protocol.nulls import from_null
+from typedmcp_schemas import ExternalReferenceError, SchemaRejectedError, SchemaValidator, can_validate, compile_schema
+from typedmcp_schemas.validate import ENCODING_ERRORS
 
 __all__ = ["ExternalReferenceProblem", "OutputValidator"]
 
@@ -70,7 +64,7 @@ class OutputValidator:
         return validator.find_error(from_null(result.structured_content), _CONTENT, _DEFAULT_REASON)
 
     def _validator(self, tool: D.Tool) -> SchemaValidator | ResultProblem | None:
-        if tool.output_schema is None or not is_available():
+        if tool.output_schema is None or not can_validate():
             return None
         try:
             key = msgspec.json.encode(tool.output_schema)

@@ -14,13 +14,10 @@ from mcpspec.support.objects import is_array, is_object
 from typedmcp import dialect
 from typedmcp.client.results.text import text_of
 from typedmcp.errors import ProtocolError, ToolError, UsageError
-from typedmcp.jsonschema.adapt import schema_of, to_msgspec
-from typedmcp.jsonschema.custom_types import type_name
-from typedmcp.jsonschema.explain import explain
-from typedmcp.jsonschema.values import convert
-from typedmcp.nesting import decode_json
 from typedmcp.protocol.nulls import from_null
 from typedmcp.protocol.text import escape_controls
+from typedmcp_schemas import convert, explain, schema_of, to_msgspec, type_name
+from typedmcp_schemas.nesting import decode_json
 
 __all__ = ["make_finish"]
 

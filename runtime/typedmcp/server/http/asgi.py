@@ -15,7 +15,6 @@ from typing import Any, Unpack
 
 from typedmcp.errors import UsageError
 from typedmcp.limits import Limits
-from typedmcp.nesting import is_too_deep
 from typedmcp.protocol.budgets import Hold
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import Frame, classify
@@ -65,6 +64,7 @@ from typedmcp.server.http.tool_headers import ToolHeaders
 from typedmcp.server.principal import Principal
 from typedmcp.server.store import Store
 from typedmcp.server.store.memory import MemoryStore
+from typedmcp_schemas.nesting import is_too_deep
 
 __all__ = ["AsgiApp", "AsgiOptions", "asgi"]
 

@@ -13,11 +13,11 @@ from typing import Any, Final, TypeAlias, TypeVar
 from typedmcp.errors import INVALID_REQUEST, PARSE_ERROR, HeaderMismatchError
 from typedmcp.frames import OnFrame
 from typedmcp.limits import Limits
-from typedmcp.nesting import is_too_deep, too_deep
 from typedmcp.protocol.budgets import Hold
 from typedmcp.protocol.codec import encode_error
 from typedmcp.protocol.framing import Frame, RequestId, classify, find_request_id
 from typedmcp.protocol.meta import VERSION
+from typedmcp_schemas.nesting import is_too_deep, too_deep
 
 __all__ = [
     "JSON_HEADER", "LARGE_BODY_BYTES", "NOT_A_SESSION", "PIECE_BYTES", "RETRY_LATER", "TOO_MANY_STREAMS",

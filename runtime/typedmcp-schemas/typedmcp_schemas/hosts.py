@@ -1,0 +1,76 @@
+"""Names and schemas of tools that hosts of language models refuse."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from typedmcp_schemas.json_types import is_array, is_object
+from typedmcp_schemas.keywords import LIST_KEYWORDS, MAP_KEYWORDS, SCHEMA_KEYWORDS
+
+__all__ = ["MAX_NAME", "SchemaRefusal", "find_refusals", "replace_forbidden"]
+
+MAX_NAME: Final = 64
+"""Characters of a tool's name, in the APIs of OpenAI, Anthropic and Gemini."""
+_FORBIDDEN: Final = re.compile(r"[^a-zA-Z0-9_-]")
+_PROPERTY: Final = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
+_ALL: Final = ("openai", "anthropic", "gemini")
+_AT_ROOT: Final = ("anyOf", "oneOf", "allOf", "not", "enum")
+
+
+class SchemaRefusal(NamedTuple):
+    """A part of a schema that hosts refuse."""
+
+    path: str
+    """The place in the schema."""
+    text: str
+    hosts: tuple[str, ...]
+    """The APIs whose hosts refuse it."""
+
+
+def replace_forbidden(name: str) -> str:
+    """Return a tool's name with `_` for characters that an API does not allow, and before a digit or `-`."""
+    made = _FORBIDDEN.sub("_", name)
+    return made if made[:1].isalpha() or made[:1] == "_" else f"_{made}"
+
+
+def find_refusals(schema: Mapping[str, Any]) -> Iterator[SchemaRefusal]:
+    """Yield the faults for hosts that pass the input schema of a tool on as it is."""
+    for keyword in _AT_ROOT:
+        if keyword in schema:
+            yield SchemaRefusal("", f"{keyword} at the root of the schema", ("openai", "anthropic"))
+    properties = schema.get("properties")
+    for name in properties if is_object(properties) else ():
+        if not _PROPERTY.fullmatch(name):
+            text = f"the parameter {name!r} is not 1 to 64 of the characters A-Z a-z 0-9 _ - ."
+            yield SchemaRefusal("", text, ("anthropic",))
+    for path, each in _schemas(schema, ""):
+        yield from _refusals_of(path, each)
+
+
+def _refusals_of(path: str, schema: object) -> Iterator[SchemaRefusal]:
+    if not is_object(schema):
+        yield SchemaRefusal(path, "a boolean schema; write {} for true", _ALL)
+        return
+    kinds: Any = schema.get("type", ())
+    if "array" in ([kinds] if isinstance(kinds, str) else kinds) and "items" not in schema:
+        yield SchemaRefusal(path, "an array without items; write items: {} for any", _ALL)
+    if "$ref" in schema:
+        yield SchemaRefusal(path, "a reference", ("gemini",))
+
+
+def _schemas(schema: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Yield a schema and the schemas within it, with their places."""
+    yield path, schema
+    if not is_object(schema):
+        return
+    for key, value in schema.items():
+        if (key in MAP_KEYWORDS or key == "$defs") and is_object(value):
+            for name, inner in value.items():
+                yield from _schemas(inner, f"{path}/{key}/{name}")
+        elif key in LIST_KEYWORDS and is_array(value):
+            for index, inner in enumerate(value):
+                yield from _schemas(inner, f"{path}/{key}/{index}")
+        elif key in SCHEMA_KEYWORDS and (is_object(value) or key == "items"):
+            yield from _schemas(value, f"{path}/{key}")

@@ -1,1 +1,0 @@
-"""Python types to JSON Schema, values to and from JSON, and validation against given schemas."""

@@ -1,0 +1,159 @@
+"""Forms generated from Python types, for `Context.elicit`, and the conversion of answers to those types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Generic, Literal, TypeVar
+
+import msgspec
+
+from mcpspec.support.objects import is_array, is_object
+from typedmcp import dialect
+from typedmcp.errors import DecodeError, InvalidParamsError, UsageError
+from typedmcp_schemas import JsonSchema, cached_by_type, reference_name, resolve_root
+
+__all__ = ["Elicited", "Form", "form_of"]
+
+D = dialect.structs
+X = dialect.exact
+T = TypeVar("T")
+
+_SINGLE_FIELD: Final = "value"
+"""The name of the field in a form for a type that is not an object."""
+_KEPT_KEYWORDS: Final = (
+    "title", "description", "default", "type", "enum", "minimum", "maximum", "minLength", "maxLength", "minItems",
+    "maxItems",
+)  # fmt: skip
+"""Keywords that mean the same in forms as in schemas."""
+_FORMATS: Final = frozenset({"date", "date-time", "email", "uri"})
+"""Formats of text that forms have."""
+_EXCLUSIVE_BOUNDS: Final = (("exclusiveMinimum", "minimum", 1), ("exclusiveMaximum", "maximum", -1))
+
+
+class Elicited(msgspec.Struct, Generic[T]):
+    """The user's answer to a form: `data` is set if `action` is to accept."""
+
+    action: Literal["accept", "decline", "cancel"]
+    data: T | None = None
+
+
+class Form:
+    """The form for a type. Raises `UsageError` for a type with members that forms cannot have."""
+
+    def __init__(self, kind: object) -> None:
+        from typedmcp_schemas import UnsupportedTypeError, schema_of, to_msgspec
+
+        name = getattr(kind, "__name__", str(kind))
+        try:
+            self._kind = to_msgspec(kind)
+            schema = schema_of(self._kind)
+        except (UnsupportedTypeError, NameError, RuntimeError) as error:
+            raise UsageError(f"elicit: {name}: {error}") from error
+        definitions: dict[str, Any] = schema.get("$defs", {})
+        root = resolve_root(schema)
+        self.is_single: bool = "properties" not in root
+        """True if the type is not an object, so that the form has one field for all of it."""
+        members: dict[str, Any] = {_SINGLE_FIELD: schema} if self.is_single else root["properties"]
+        required = [_SINGLE_FIELD] if self.is_single else root.get("required", [])
+        self._fields = {key: _FormField(member, definitions) for key, member in members.items()}
+        for key, field in self._fields.items():
+            if not field.is_supported():
+                raise UsageError(f"elicit: {name}: {key}: forms have fields for text, numbers, booleans and choices")
+        self._omittable: dict[str, None] = {key: None for key in required if self._fields[key].is_optional}
+        """Required members that may be null: the form need not be filled in there."""
+        self.schema: dict[str, Any] = {
+            "type": "object",
+            "properties": {key: field.schema for key, field in self._fields.items()},
+        }
+        if needed := [key for key in required if key not in self._omittable]:
+            self.schema["required"] = needed
+
+    def read_result(self, result: D.ElicitResult) -> Elicited[Any]:
+        """Convert the client's answer to the type. Raises `InvalidParamsError` if it does not fit."""
+        from typedmcp_schemas import convert, explain
+
+        if result.action != "accept":
+            return Elicited(result.action)
+        given: Mapping[str, object] = result.content or {}
+        content = {**self._omittable, **{key: self._chosen_value(key, value) for key, value in given.items()}}
+        if self.is_single and _SINGLE_FIELD not in content:
+            raise InvalidParamsError(f"the answer does not fit the form: {_SINGLE_FIELD}: required, but missing")
+        try:
+            return Elicited("accept", convert(content[_SINGLE_FIELD] if self.is_single else content, self._kind))
+        except (ValueError, TypeError) as error:
+            text = explain(error, f".{_SINGLE_FIELD}" if self.is_single else "")
+            raise InvalidParamsError(f"the answer does not fit the form: {text}") from error
+
+    def _chosen_value(self, key: str, value: object) -> Any:
+        """Return the value that a chosen string stands for: the choices of a form are strings."""
+        field = self._fields.get(key)
+        if field is None:
+            return value
+        return [field.value_of(item) for item in value] if is_array(value) else field.value_of(value)
+
+
+class _FormField:
+    """The schema of one field, without references, and without null, since optional fields may be omitted."""
+
+    def __init__(self, schema: JsonSchema, definitions: Mapping[str, Any]) -> None:
+        self.is_optional: bool = False
+        self._choices: dict[str, Any] = {}
+        """Values by the text that forms show for them."""
+        self.schema: JsonSchema = self._simplify(schema, definitions)
+        if "items" in self.schema:
+            self.schema["items"] = self._simplify(self.schema["items"], definitions)
+        default = self.schema.pop("default", None)
+        if default is not None:
+            self.schema["default"] = self._text_of(default) if self._choices else default
+
+    def is_supported(self) -> bool:
+        """Return whether the protocol has such fields."""
+        try:
+            X.from_builtins(
+                {"type": "object", "properties": {"": self.schema}}, X.ElicitRequestFormParamsRequestedSchema
+            )
+        except DecodeError:
+            return False
+        return True
+
+    def value_of(self, answer: object) -> Any:
+        """Return the value that a chosen string stands for."""
+        return self._choices.get(answer, answer) if isinstance(answer, str) else answer
+
+    def _text_of(self, default: object) -> list[str] | str:
+        return [str(item) for item in default] if is_array(default) else str(default)
+
+    def _simplify(self, schema: JsonSchema, definitions: Mapping[str, Any]) -> JsonSchema:
+        """Rewrite a schema with the keywords that forms allow."""
+        annotations: JsonSchema = {key: schema[key] for key in ("title", "description", "default") if key in schema}
+        if name := reference_name(schema):
+            inner = {**definitions[name]}
+            inner.pop("title", None)  # the name of a class
+            return {**self._simplify(inner, definitions), **annotations}
+        options: Any = schema.get("anyOf", ())
+        others = [option for option in options if option != {"type": "null"}]
+        self.is_optional = self.is_optional or len(others) < len(options)
+        if len(others) == 1:
+            return {**self._simplify(others[0], definitions), **annotations}
+        made = {key: value for key, value in schema.items() if key in _KEPT_KEYWORDS}
+        for exclusive, inclusive, step in _EXCLUSIVE_BOUNDS:
+            if exclusive in schema:
+                made[inclusive] = schema[exclusive] + (step if made.get("type") == "integer" else 0)
+        if schema.get("format") in _FORMATS:
+            made["format"] = schema["format"]
+        if is_array(made.get("type")):  # a number that may also be text
+            made["type"] = "number"
+        if is_object(schema.get("items")):
+            made["items"] = schema["items"]
+        return self._with_choices(made) if is_array(made.get("enum")) else made
+
+    def _with_choices(self, schema: JsonSchema) -> JsonSchema:
+        self.is_optional = self.is_optional or None in schema["enum"]
+        self._choices = {str(value): value for value in schema["enum"] if value is not None}
+        return {**schema, "type": "string", "enum": [*self._choices]}
+
+
+@cached_by_type
+def form_of(kind: object) -> Form:
+    """Return the form for a type. Raises `UsageError` for a type that no form can have."""
+    return Form(kind)

@@ -1,0 +1,135 @@
+"""Schemas that hosts accept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+import pytest
+
+from mcpspec.support.objects import is_array, is_object
+from tests.cases import each
+from typedmcp_schemas.adapt import schema_of, to_msgspec
+from typedmcp_schemas.portable import portable_schema_of, to_portable
+
+REF = "#/$defs/"
+
+
+class Point(msgspec.Struct):
+    x: float
+    y: float
+
+
+class Line(msgspec.Struct):
+    start: Point
+    end: Point
+
+
+class Tree(msgspec.Struct):
+    root: Point
+    children: list[Tree] = []
+
+
+POINT = {
+    "title": "Point", "type": "object", "properties": {"x": {"type": "number"}, "y": {"type": "number"}},
+    "required": ["x", "y"],
+}  # fmt: skip
+
+
+CASES: list[tuple[Any, Any]] = [
+    ({"type": "array"}, {"type": "array", "items": {}}),
+    ({"type": ["array", "null"]}, {"type": ["array", "null"], "items": {}}),
+    ({"type": "array", "items": True}, {"type": "array", "items": {}}),
+    (
+        {"type": "array", "prefixItems": [{"type": "string"}] * 2, "minItems": 2, "maxItems": 2, "items": False},
+        {"type": "array", "minItems": 2, "maxItems": 2, "items": {"type": "string"}},
+    ),
+    (
+        {"type": "array", "prefixItems": [{"type": "string"}, {}], "items": False},
+        {"type": "array", "prefixItems": [{"type": "string"}, {}], "items": {}, "maxItems": 2},
+    ),
+    ({"type": "array", "items": False}, {"type": "array", "items": {}, "maxItems": 0}),
+    ({"properties": {"a": True, "b": False}}, {"properties": {"a": {}, "b": {"not": {}}}}),
+    ({"type": "object", "additionalProperties": False}, {"type": "object", "additionalProperties": False}),
+    (
+        {"anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "number"}]},
+        {"type": ["string", "number"]},
+    ),
+    ({"anyOf": [{"type": "string"}, {"type": "null"}]}, {"anyOf": [{"type": "string"}, {"type": "null"}]}),
+    ({"type": ["null", "boolean", "number", "string", "array", "object"]}, {}),
+    ({"oneOf": [{"a": 1}], "discriminator": {"propertyName": "a"}}, {"anyOf": [{"a": 1}]}),
+    ({"enum": [{"type": "array"}], "default": [False]}, {"enum": [{"type": "array"}], "default": [False]}),
+    ({"properties": {"discriminator": {}, "$ref": {}}}, {"properties": {"discriminator": {}, "$ref": {}}}),
+    ({"$ref": f"{REF}A", "title": "d", "$defs": {"A": {"type": "null"}}}, {"type": "null", "title": "d"}),
+    (
+        {"$ref": f"{REF}A", "minItems": 2, "$defs": {"A": {"type": "array", "minItems": 1}}},
+        {"allOf": [{"type": "array", "minItems": 1, "items": {}}], "minItems": 2},
+    ),
+]  # fmt: skip
+
+
+@each("schema, expected", CASES)
+def test_a_schema_is_written_in_the_form_that_hosts_accept(schema: Any, expected: Any) -> None:
+    assert to_portable(schema) == expected
+
+
+def test_a_definition_stands_where_it_is_used() -> None:
+    assert portable_schema_of(Line)["properties"] == {"start": POINT, "end": POINT}
+
+
+def test_a_recursive_definition_stays_a_reference() -> None:
+    made = portable_schema_of(Tree)
+    assert made["$ref"] == f"{REF}Tree"
+    assert {*made["$defs"]} == {"Tree"}
+    assert made["$defs"]["Tree"]["properties"]["root"] == POINT
+
+
+def test_references_are_kept_on_request() -> None:
+    assert portable_schema_of(Line, references=True)["$defs"] == {"Point": POINT}
+
+
+def test_definitions_that_double_with_each_level_stay_references() -> None:
+    levels = 40
+    definitions: dict[str, Any] = {
+        f"d{n}": {"type": "object", "properties": {side: {"$ref": f"{REF}d{n + 1}"} for side in "ab"}}
+        for n in range(levels)
+    }
+    made = to_portable({"$ref": f"{REF}d0", "$defs": {**definitions, f"d{levels}": {"type": "string"}}})
+    assert made["$defs"]
+    assert len(msgspec.json.encode(made)) < 8192 * levels
+
+
+def test_what_is_written_in_place_of_references_has_a_limit_in_total() -> None:
+    large = {"type": "string", "description": "x" * 4000}
+    members = {f"m{number}": {"$ref": f"{REF}large"} for number in range(1000)}
+    made = to_portable({"type": "object", "properties": members, "$defs": {"large": large}})
+    kept = [member for member in made["properties"].values() if "$ref" in member]
+    assert 900 < len(kept) < 1000
+    assert made["$defs"] == {"large": large}
+
+
+def test_titles_of_pydantic_are_left_out_and_those_of_the_user_stay() -> None:
+    pydantic = pytest.importorskip("pydantic")
+    inner = pydantic.create_model("Inner", some_value=(int, ...), named=(int, pydantic.Field(title="The name")))
+    outer = pydantic.create_model("Outer", title=(str, ...), inner=(inner, ...), more=(inner | None, ...))
+    schema = portable_schema_of(to_msgspec(outer))
+    assert [node["title"] for node in _schemas(schema) if "title" in node] == ["The name", "The name"]
+    assert schema["properties"]["title"] == {"type": "string"}
+
+
+def test_the_schema_of_a_type_is_not_changed() -> None:
+    before = msgspec.json.encode(schema_of(Line))
+    assert msgspec.json.encode(portable_schema_of(Line)) != before
+    assert msgspec.json.encode(schema_of(Line)) == before
+
+
+def _schemas(node: object) -> Iterator[Mapping[str, Any]]:
+    if is_object(node):
+        if not isinstance(node.get("title"), Mapping):
+            yield node
+        for value in node.values():
+            yield from _schemas(value)
+    elif is_array(node):
+        for value in node:
+            yield from _schemas(value)

@@ -16,14 +16,14 @@ from typedmcp_schemas.values import ValueConversionError
 __all__ = ["explain"]
 
 
-def explain(error: BaseException, place: str = "", *, member: str = "property") -> str:
+def explain(error: BaseException, place: str = "") -> str:
     """Return the place and the reason of a conversion error: `forecast.days: expected integer, got string`.
 
-    `place` is the name of the whole value, and `member` the word for its members.
+    `place` is the name of the whole value.
     """
     if isinstance(error, ValueConversionError) and error.hint is not UNSET:
         try:
-            faults = examine(error.value, schema_of(error.hint), place, member=member, is_strict=True).faults
+            faults = examine(error.value, schema_of(error.hint), place, is_strict=True).faults
         except (TypeError, NameError, RecursionError):  # the type has no schema
             faults = ()
         if faults and faults[0] != NOT_EXAMINED:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 from typedmcp import dialect
 from typedmcp.app.calls import is_async
-from typedmcp.app.functions import is_context_parameter, read_hints
+from typedmcp.app.functions import read_hints
 from typedmcp.errors import UsageError
 from typedmcp.protocol.repairs import MAX_COMPLETIONS
+from typedmcp.server.context import Context
 from typedmcp.transports.concurrency import is_awaitable
-
-if TYPE_CHECKING:
-    from typedmcp.server.context import Context
+from typedmcp_schemas.signatures import is_context_parameter
 
 __all__ = ["Completions", "to_complete_result"]
 
@@ -22,7 +21,7 @@ D = dialect.structs
 
 _MISSING: Final[Any] = object()
 
-Suggest: TypeAlias = Callable[[list[Any], "Context"], Awaitable[Any]]
+Suggest: TypeAlias = Callable[[list[Any], Context], Awaitable[Any]]
 """Calls a function with as many of the values as it takes, and with the context."""
 
 
@@ -71,7 +70,7 @@ def _compile(function: Callable[..., Any], what: str, value_names: tuple[str, ..
         raise UsageError(f"{what}: {function!r} is not a function")
     hints = read_hints(function, what)
     parameters = [*inspect.signature(function).parameters.values()]
-    takes_context = [is_context_parameter(each, hints) and each.name not in value_names for each in parameters]
+    takes_context = [is_context_parameter(each, hints, Context) and each.name not in value_names for each in parameters]
 
     async def suggest(values: list[Any], ctx: Context) -> Any:
         remaining = iter(values)

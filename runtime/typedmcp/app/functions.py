@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
 from typedmcp.errors import UsageError
 from typedmcp.server.context import Context
-from typedmcp_schemas import signatures
-from typedmcp_schemas.signatures import Signature, SignatureError, UnboundMethodError
+from typedmcp_schemas.signatures import Signature, SignatureError, UnboundMethodError, hints_of
 
-__all__ = ["is_context_parameter", "read_hints", "read_return_hint", "read_signature"]
+__all__ = ["read_hints", "read_return_hint", "read_signature"]
 
 
 @contextmanager
@@ -43,9 +41,4 @@ def read_return_hint(signature: Signature) -> Any:
 def read_hints(function: Callable[..., Any], what: str) -> dict[str, Any]:
     """Return the types of a function's parameters. Raises `UsageError` for an unknown name in one of them."""
     with _usage_errors():
-        return signatures.hints_of(function, what)
-
-
-def is_context_parameter(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> bool:
-    """Return whether a parameter takes the context: by its type, or without a type by its name."""
-    return signatures.is_context_parameter(parameter, hints, Context)
+        return hints_of(function, what)

@@ -21,11 +21,10 @@ if TYPE_CHECKING:
     from typedmcp.protocol.headers import decode_header
     from typedmcp.protocol.option_checks import check_flag, check_integer, check_list, check_names, check_seconds
     from typedmcp.protocol.text import escape_controls, log_failure, visible
-    from typedmcp.transports.concurrency import is_awaitable, limit_time, run_in_daemon_thread
+    from typedmcp.transports.concurrency import FairLimit, is_awaitable, limit_time, run_in_daemon_thread
     from typedmcp.transports.hosts import is_loopback
     from typedmcp.transports.locked_files import open_lock, replace_file
     from typedmcp.transports.redaction import redact_url
-    from typedmcp.transports.turns import FairLimit
     from typedmcp_schemas.nesting import decode_json, encode_json
 else:
     __getattr__, __dir__ = lazy_names(globals(), {
@@ -42,11 +41,10 @@ else:
             "check_flag", "check_integer", "check_list", "check_names", "check_seconds",
         ],
         "typedmcp.protocol.text": ["escape_controls", "log_failure", "visible"],
-        "typedmcp.transports.concurrency": ["is_awaitable", "limit_time", "run_in_daemon_thread"],
+        "typedmcp.transports.concurrency": ["FairLimit", "is_awaitable", "limit_time", "run_in_daemon_thread"],
         "typedmcp.transports.hosts": ["is_loopback"],
         "typedmcp.transports.locked_files": ["open_lock", "replace_file"],
         "typedmcp.transports.redaction": ["redact_url"],
-        "typedmcp.transports.turns": ["FairLimit"],
     })  # fmt: skip
 
 __all__ = [

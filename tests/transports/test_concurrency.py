@@ -9,12 +9,12 @@ from collections.abc import Hashable
 
 from tests.cases import each
 from tests.helpers import run
-from typedmcp.transports.concurrency import FairSlots, ThreadLimiter, limit_time
+from typedmcp.transports.concurrency import FairLimit, ThreadLimiter, limit_time
 
 
 async def turns(*clients: Hashable, count: int = 1, most: int | None = None) -> list[Hashable]:
     """Return the order in which clients get slots that are all taken at first, if each gives its slot back at once."""
-    slots, order = FairSlots(count, most), list[Hashable]()
+    slots, order = FairLimit(count, most), list[Hashable]()
     for _ in range(count):
         await slots.acquire(None)
 
@@ -55,7 +55,7 @@ def count_futures() -> int:
 
 def test_waits_that_are_cancelled_leave_nothing_behind() -> None:
     async def main() -> None:
-        slots = FairSlots(1)
+        slots = FairLimit(1)
         await slots.acquire("a")
         before = count_futures()
         for _ in range(100):
@@ -72,7 +72,7 @@ def test_waits_that_are_cancelled_leave_nothing_behind() -> None:
 
 def test_one_client_leaves_slots_for_others() -> None:
     async def main() -> None:
-        slots = FairSlots(4, 3)
+        slots = FairLimit(4, 3)
         taken = [asyncio.ensure_future(slots.acquire("a")) for _ in range(10)]
         await asyncio.sleep(0)
         assert sum(task.done() for task in taken) == 3
@@ -93,7 +93,7 @@ def test_one_client_leaves_slots_for_others() -> None:
 
 def test_a_client_that_is_not_known_can_take_all_slots() -> None:
     async def main() -> None:
-        slots = FairSlots(4, 1)
+        slots = FairLimit(4, 1)
         for _ in range(4):
             await asyncio.wait_for(slots.acquire(None), 60)
 
@@ -102,7 +102,7 @@ def test_a_client_that_is_not_known_can_take_all_slots() -> None:
 
 def test_a_slot_that_comes_with_a_cancellation_is_not_lost() -> None:
     async def main() -> None:
-        slots = FairSlots(1)
+        slots = FairLimit(1)
         await slots.acquire("a")
         waiting = [asyncio.ensure_future(slots.acquire(client)) for client in "bcd"]
         await asyncio.sleep(0)

@@ -17,7 +17,7 @@ import typedmcp
 import typedmcp_hosts
 from tests.cases import each
 from tests.helpers import LEGACY, run
-from typedmcp.transports.turns import FairLimit
+from typedmcp.transports.concurrency import FairLimit
 from typedmcp_gateway import ClientPool
 from typedmcp_gateway import pool as pool_module
 

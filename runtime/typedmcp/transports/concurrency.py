@@ -14,11 +14,13 @@ from functools import partial
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from typedmcp.errors import RequestTimeoutError
+
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
 __all__ = [
-    "FairSlots", "ThreadLimiter", "is_awaitable", "limit_time", "name_function", "new_event_loop",
+    "FairLimit", "ThreadLimiter", "is_awaitable", "limit_time", "name_function", "new_event_loop",
     "run_in_daemon_thread",
 ]  # fmt: skip
 
@@ -108,70 +110,92 @@ def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | Non
         future.set_exception(error)
 
 
-class FairSlots:
-    """A number of slots that clients take in turns, so that one client that waits for many delays the others by one.
+class FairLimit:
+    """Admits a number of uses at a time. Callers that wait are admitted in turn, one use of each caller after another.
 
-    A client that is not None has at most `most_per_client` slots at a time.
+    So a caller with a thousand uses delays another one by one use, and not by a thousand. A caller that is not None has
+    at most `most_per_caller` uses at a time.
     """
 
-    def __init__(self, count: int, most_per_client: int | None = None) -> None:
-        self._free = count
-        self._most = count if most_per_client is None else most_per_client
-        self._taken: dict[Hashable, int] = {}
-        """The slots that each client has; counted only if clients have shares."""
-        self._waiting: dict[Hashable, OrderedDict[asyncio.Future[None], None]] = {}
-        """The clients that wait, in the order of their turns."""
-        self._has_shares = self._most < count
+    def __init__(self, limit: int, most_per_caller: int | None = None) -> None:
+        self.limit = limit
+        self.used: int = 0
+        self.waiting: int = 0
+        self._most = limit if most_per_caller is None else most_per_caller
+        self._has_shares = self._most < limit
+        self._shares: dict[Hashable, int] = {}
+        """The uses of each caller; counted only if callers have shares."""
+        self._queues: dict[Hashable, OrderedDict[asyncio.Future[None], None]] = {}
+        """The uses that wait, by caller, in the order of their turns."""
 
-    async def acquire(self, client: Hashable) -> None:
-        """Wait for a slot."""
-        if self._free and self._may_take(client):
-            self._take(client)
+    @property
+    def has_room(self) -> bool:
+        """True if a use is admitted at once, unless its caller has its share."""
+        return self.used < self.limit
+
+    def try_acquire(self, caller: Hashable = None) -> bool:
+        """Begin a use if there is room at once. Return whether it has begun."""
+        if self.used >= self.limit or not self._may_take(caller):
+            return False
+        self._take(caller)
+        return True
+
+    async def acquire(self, caller: Hashable, seconds: float | None = None, what: str | None = None) -> None:
+        """Begin a use; wait for it if necessary.
+
+        Raises `RequestTimeoutError` after some seconds. `what` describes the limit in it.
+        """
+        if self.try_acquire(caller):
             return
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(client, OrderedDict())[turn] = None
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queues.setdefault(caller, OrderedDict())[turn] = None
+        self.waiting += 1
         try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():  # the slot came together with the cancellation
-                self.release(client)
-            self._forget(client, turn)
+            async with asyncio.timeout(seconds):
+                await turn
+        except BaseException as error:
+            self._withdraw(caller, turn)
+            if isinstance(error, TimeoutError):
+                raise RequestTimeoutError(seconds or 0.0, limit=what) from None
             raise
+        finally:
+            self.waiting -= 1
 
-    def _forget(self, client: Hashable, turn: asyncio.Future[None]) -> None:
-        """Forget a client's wait that was cancelled."""
-        turns = self._waiting.get(client)
-        if turns is not None and turn in turns:
+    def _withdraw(self, caller: Hashable, turn: asyncio.Future[None]) -> None:
+        """Remove a use that waits no longer. One that was admitted in the meantime ends."""
+        if turn.done() and not turn.cancelled():
+            self.release(caller)
+        elif turn in (turns := self._queues.get(caller, OrderedDict[asyncio.Future[None], None]())):
             del turns[turn]
             if not turns:
-                del self._waiting[client]
+                del self._queues[caller]
 
-    def release(self, client: Hashable) -> None:
-        """Give a slot back. The next client that waits gets it."""
-        self._free += 1
-        if self._has_shares and client is not None:
-            taken = self._taken.pop(client) - 1
+    def release(self, caller: Hashable = None) -> None:
+        """End a use, and admit the next caller."""
+        self.used -= 1
+        if self._has_shares and caller is not None:
+            taken = self._shares.pop(caller) - 1
             if taken:
-                self._taken[client] = taken
-        while self._free and (next_client := self._next_client()) is not _NOBODY:
-            turns = self._waiting.pop(next_client)
+                self._shares[caller] = taken
+        while self.used < self.limit and (next_caller := self._next_caller()) is not _NOBODY:
+            turns = self._queues.pop(next_caller)
             turn, _ = turns.popitem(last=False)
             if turns:
-                self._waiting[next_client] = turns  # at the end: the others come first
-            if not turn.done():
-                self._take(next_client)
+                self._queues[next_caller] = turns  # behind the others
+            if not turn.done():  # its caller may have been cancelled a moment ago
+                self._take(next_caller)
                 turn.set_result(None)
 
-    def _may_take(self, client: Hashable) -> bool:
-        return client is None or self._taken.get(client, 0) < self._most
+    def _may_take(self, caller: Hashable) -> bool:
+        return caller is None or self._shares.get(caller, 0) < self._most
 
-    def _take(self, client: Hashable) -> None:
-        self._free -= 1
-        if self._has_shares and client is not None:
-            self._taken[client] = self._taken.get(client, 0) + 1
+    def _take(self, caller: Hashable) -> None:
+        self.used += 1
+        if self._has_shares and caller is not None:
+            self._shares[caller] = self._shares.get(caller, 0) + 1
 
-    def _next_client(self) -> Hashable:
-        return next((client for client in self._waiting if self._may_take(client)), _NOBODY)
+    def _next_caller(self) -> Hashable:
+        return next((caller for caller in self._queues if self._may_take(caller)), _NOBODY)
 
 
 class ThreadLimiter:
@@ -181,7 +205,7 @@ class ThreadLimiter:
     """
 
     def __init__(self, count: int, most_per_client: int | None = None) -> None:
-        self._slots = FairSlots(count, most_per_client)
+        self._slots = FairLimit(count, most_per_client)
 
     async def run(self, client: Hashable, function: Callable[..., T], *args: Any) -> T:
         """Wait for a thread, run the function in it for a client, and return its result."""

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from typedmcp.transports import HIGH_WATER
 from typedmcp.transports.concurrency import run_in_daemon_thread
+from typedmcp.transports.descriptors import DescriptorTransport
 
 __all__ = ["FileTransport"]
 
@@ -20,33 +21,18 @@ _CHUNK_BYTES = 1 << 16
 """Bytes that are read at once."""
 
 
-class FileTransport:
+class FileTransport(DescriptorTransport):
     """A connection over one or two blocking file descriptors. It makes copies of them."""
 
     network: Final = "pipe"
 
     def __init__(self, source: int, sink: int, high_water: int = HIGH_WATER) -> None:
-        self._source = os.dup(source)
-        try:
-            self._sink = os.dup(sink)
-        except OSError:
-            os.close(self._source)
-            raise
+        super().__init__(source, sink, high_water)
         self._data = b""
-        self._at_end = False
         self._readable = asyncio.Event()
         self._reading: asyncio.Future[bytes] | None = None
-        self._consumer: Callable[[bytes], object] | None = None
-        self._high_water = high_water
         self._queued: list[bytes] = []
-        self._size = 0
-        self._drained = asyncio.Event()
-        self._drained.set()
-        self._empty = asyncio.Event()
-        self._empty.set()
         self._writing: asyncio.Future[bool] | None = None
-        self._broken = False
-        self._closed = False
         self._released = False
 
     # Reading
@@ -91,10 +77,8 @@ class FileTransport:
         if self._broken or self._closed:
             return
         self._queued.append(data)
-        self._size += len(data)
+        self._count_queued(len(data))
         self._empty.clear()
-        if self._size > self._high_water:
-            self._drained.clear()
         if self._writing is None:
             self._start_writing()
 
@@ -109,37 +93,20 @@ class FileTransport:
         if not writing.result():  # the reader has closed its end: dropping its messages is not an error
             self._broken = True
             self._queued.clear()
-        self._size = sum(map(len, self._queued))
+        self._queued_bytes = sum(map(len, self._queued))
         self._drained.set()
         if self._queued:
             self._start_writing()
         else:
             self._empty.set()
 
-    @property
-    def is_congested(self) -> bool:
-        """Return whether more than `high_water` bytes wait to be sent."""
-        return not self._drained.is_set()
-
-    async def drain(self) -> None:
-        """Wait until the queued bytes are sent."""
-        await self._drained.wait()
-
-    async def close(self) -> None:
-        """Send the queued bytes and end the connection. If cancelled, drop the rest."""
-        if self._closed:
-            return
-        self._closed = True
-        try:
-            await self._empty.wait()
-        finally:
-            self._released = self._at_end = True
-            self._data = b""
-            self._queued.clear()
-            self._readable.set()
-            self._drained.set()
-            _close_after(self._reading, self._source)
-            _close_after(self._writing, self._sink)
+    def _release(self) -> None:
+        self._released = True
+        self._data = b""
+        self._queued.clear()
+        self._readable.set()
+        _close_after(self._reading, self._source)
+        _close_after(self._writing, self._sink)
 
 
 def _close_after(use: asyncio.Future[Any] | None, descriptor: int) -> None:

@@ -7,10 +7,10 @@ from typing import Final
 
 from typedmcp.transports import HIGH_WATER
 
-__all__ = ["MemoryTransport", "memory_pair"]
+__all__ = ["MemoryPipe", "MemoryTransport", "memory_pair"]
 
 
-class _Pipe:
+class MemoryPipe:
     """One direction of a connection."""
 
     def __init__(self, high_water: int) -> None:
@@ -52,7 +52,7 @@ class MemoryTransport:
 
     network: Final = "memory"
 
-    def __init__(self, incoming: _Pipe, outgoing: _Pipe) -> None:
+    def __init__(self, incoming: MemoryPipe, outgoing: MemoryPipe) -> None:
         self._incoming = incoming
         self._outgoing = outgoing
 
@@ -81,5 +81,5 @@ class MemoryTransport:
 
 def memory_pair(high_water: int = HIGH_WATER) -> tuple[MemoryTransport, MemoryTransport]:
     """Return two connected transports. An end is congested while more than `high_water` of its bytes are unread."""
-    there, back = _Pipe(high_water), _Pipe(high_water)
+    there, back = MemoryPipe(high_water), MemoryPipe(high_water)
     return MemoryTransport(there, back), MemoryTransport(back, there)

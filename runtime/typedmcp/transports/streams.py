@@ -16,6 +16,7 @@ if sys.platform == "linux":
 
 from typedmcp.observers import Network
 from typedmcp.transports import HIGH_WATER
+from typedmcp.transports.descriptors import DescriptorTransport
 
 __all__ = ["StreamTransport"]
 
@@ -32,7 +33,7 @@ _READ_AHEAD_BYTES = 1 << 20
 """Bytes that are received before the reader asks for them."""
 
 
-class StreamTransport:
+class StreamTransport(DescriptorTransport):
     """A connection over one or two file descriptors. It makes non-blocking copies of them.
 
     `write` sends at once, and queues only what the peer does not accept. asyncio's own transports for pipes would delay
@@ -40,13 +41,8 @@ class StreamTransport:
     """
 
     def __init__(self, source: int, sink: int, high_water: int = HIGH_WATER) -> None:
+        super().__init__(source, sink, high_water)
         self._loop = asyncio.get_running_loop()
-        self._source = os.dup(source)
-        try:
-            self._sink = os.dup(sink)
-        except OSError:
-            os.close(self._source)
-            raise
         # Other processes may share the open files: `close` restores their mode.
         self._blocking = {fd: os.get_blocking(fd) for fd in (self._source, self._sink)}
         for descriptor in self._blocking:
@@ -56,18 +52,8 @@ class StreamTransport:
         self._waiter: asyncio.Future[None] | None = None
         self._is_reading = False
         self._chunk_bytes = _CHUNK_BYTES
-        self._at_end = False
-        self._consumer: Callable[[bytes], object] | None = None
         self._error: OSError | None = None
-        self._high_water = high_water
         self._queue: deque[memoryview] = deque()
-        self._queued = 0
-        self._drained = asyncio.Event()
-        self._drained.set()
-        self._empty = asyncio.Event()
-        self._empty.set()
-        self._broken = False
-        self._closed = False
 
     @property
     def network(self) -> Network | None:
@@ -154,9 +140,7 @@ class StreamTransport:
             self._loop.add_writer(self._sink, self._writable)
         rest = memoryview(data)[sent:]
         self._queue.append(rest)
-        self._queued += len(rest)
-        if self._queued > self._high_water:
-            self._drained.clear()
+        self._count_queued(len(rest))
 
     def _try_to_send(self, data: bytes | list[memoryview]) -> int:
         try:
@@ -170,19 +154,15 @@ class StreamTransport:
     def _writable(self) -> None:
         sent = self._try_to_send(list(islice(self._queue, _PARTS_PER_WRITE)))
         if self._broken:
-            self._queue.clear()
-            self._queued = 0
-        else:
-            self._remove_sent(sent)
-        if self._queued <= self._high_water // 2:
-            self._drained.set()
+            sent = self._queued_bytes
+        self._remove_sent(sent)
+        self._count_sent(sent)
         if not self._queue:
             self._empty.set()
             self._loop.remove_writer(self._sink)
 
     def _remove_sent(self, sent: int) -> None:
         """Remove the sent bytes from the queue, without copying the rest."""
-        self._queued -= sent
         while sent:
             first = self._queue.popleft()
             if len(first) > sent:
@@ -190,31 +170,13 @@ class StreamTransport:
                 return
             sent -= len(first)
 
-    @property
-    def is_congested(self) -> bool:
-        """Return whether more than `high_water` bytes wait to be sent."""
-        return not self._drained.is_set()
-
-    async def drain(self) -> None:
-        """Wait until half of `high_water` is sent."""
-        await self._drained.wait()
-
-    async def close(self) -> None:
-        """Send the queued bytes and end the connection. If cancelled, drop the rest."""
-        if self._closed:
-            return
-        self._closed = True
-        try:
-            await self._empty.wait()
-        finally:
-            self._loop.remove_reader(self._source)
-            self._loop.remove_writer(self._sink)
-            self._at_end = True
-            self._drained.set()
-            self._wake()
-            for descriptor, blocking in self._blocking.items():
-                os.set_blocking(descriptor, blocking)
-                os.close(descriptor)
+    def _release(self) -> None:
+        self._loop.remove_reader(self._source)
+        self._loop.remove_writer(self._sink)
+        self._wake()
+        for descriptor, blocking in self._blocking.items():
+            os.set_blocking(descriptor, blocking)
+            os.close(descriptor)
 
 
 def _enlarge_pipe(descriptor: int) -> int:

@@ -16,7 +16,7 @@ from typedmcp.errors import Error, ProtocolError
 from typedmcp.protocol.framing import OversizeMessage
 from typedmcp.protocol.sse import EventParser
 from typedmcp.protocol.text import visible
-from typedmcp.transports import HIGH_WATER
+from typedmcp.transports.descriptors import QueueingTransport
 from typedmcp.transports.http1 import HttpResponse
 
 __all__ = ["LegacySseTransport"]
@@ -25,12 +25,13 @@ _GET = b"accept: text/event-stream\r\n"
 _POST = b"content-type: application/json\r\n"
 
 
-class LegacySseTransport:
+class LegacySseTransport(QueueingTransport):
     """A `Transport` that posts each written line, and reads messages from the event stream."""
 
     network: Final = "http"
 
     def __init__(self, endpoint: Endpoint, stream: HttpResponse) -> None:
+        super().__init__()
         self._endpoint = endpoint
         self.url: str = endpoint.url
         self._stream = stream
@@ -38,12 +39,8 @@ class LegacySseTransport:
         self._post_endpoint: Endpoint | None = None
         self._received: list[bytes] = []
         self._queue: deque[bytes] = deque()
-        self._queued_bytes = 0
         self._sending: asyncio.Task[None] | None = None
-        self._drained = asyncio.Event()
-        self._drained.set()
         self._end_reason: str = ""
-        self._is_closed = False
 
     @classmethod
     async def open(cls, endpoint: Endpoint, tolerate: Callable[[str], bool]) -> LegacySseTransport:
@@ -106,7 +103,7 @@ class LegacySseTransport:
                 if self._end_reason:
                     return b""
                 raise error from None
-            if not data or self._is_closed:
+            if not data or self._closed:
                 return b""
             self._feed(data)
         lines, self._received = self._received, []
@@ -114,14 +111,12 @@ class LegacySseTransport:
 
     def write(self, data: bytes) -> None:
         """Post these lines, one after the other."""
-        if self._is_closed:
+        if self._closed:
             return
         for line in data.splitlines():
             if line:  # not the newline of a large message, which comes by itself
                 self._queue.append(line)
-                self._queued_bytes += len(line)
-        if self._queued_bytes > HIGH_WATER:
-            self._drained.clear()
+                self._count_queued(len(line))
         if self._sending is None:
             self._sending = asyncio.get_running_loop().create_task(self._send())
 
@@ -131,9 +126,7 @@ class LegacySseTransport:
             while self._queue:
                 line = self._queue.popleft()
                 await self._post_endpoint.post(_POST, line)
-                self._queued_bytes -= len(line)
-                if self._queued_bytes <= HIGH_WATER // 2:
-                    self._drained.set()
+                self._count_sent(len(line))
         except (Error, OSError) as error:
             self._end_reason = str(error)
             self._stream.close()  # ends the task that reads
@@ -141,22 +134,13 @@ class LegacySseTransport:
             self._sending = None
             self._drained.set()
 
-    @property
-    def is_congested(self) -> bool:
-        """True while the server does not accept what is posted."""
-        return not self._drained.is_set()
-
-    async def drain(self) -> None:
-        """Wait until the server has accepted enough."""
-        await self._drained.wait()
-
     def describe_end(self) -> str:
         """Return why the connection ended, if that is known."""
         return self._end_reason
 
     async def close(self) -> None:
         """Close the event stream, which ends the session."""
-        self._is_closed = True
+        self._closed = True
         if self._sending is not None:
             self._sending.cancel()
             await asyncio.wait([self._sending])

@@ -33,10 +33,9 @@ from typedmcp.protocol.framing import OversizeMessage
 from typedmcp.protocol.headers import SESSION
 from typedmcp.protocol.pending import Call
 from typedmcp.protocol.text import visible
-from typedmcp.transports.concurrency import limit_time
+from typedmcp.transports.concurrency import FairLimit, limit_time
 from typedmcp.transports.deadlines import Deadlines
 from typedmcp.transports.http1 import HttpResponse, StaleConnectionError
-from typedmcp.transports.turns import FairLimit
 
 __all__ = ["HttpSession"]
 

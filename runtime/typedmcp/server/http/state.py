@@ -28,7 +28,7 @@ from typedmcp.server.http.streams import EventStream, ResumableStream, StreamLog
 from typedmcp.server.http.waiting import WaitingRequests
 from typedmcp.server.state_token import StateSigner
 from typedmcp.server.store import Store
-from typedmcp.transports.concurrency import FairSlots, ThreadLimiter, limit_time
+from typedmcp.transports.concurrency import FairLimit, ThreadLimiter, limit_time
 
 __all__ = ["AppState", "ChangeListener", "WorkerMessage", "check_shared_state"]
 
@@ -64,7 +64,7 @@ class AppState:
     """The requests whose handlers have waited for less than a moment."""
     engine: Engine
     """Serves the functions of the server to all sessions."""
-    large_bodies: FairSlots
+    large_bodies: FairLimit
     """The slot in which large bodies are decoded, one at a time."""
 
     def __init__(
@@ -102,7 +102,7 @@ class AppState:
         threads = self.config.limits.threads
         limiter = ThreadLimiter(threads, threads - threads // 4)
         self.engine = Engine(self.config, threads=limiter, use_once=self.store.use_once)
-        self.large_bodies = FairSlots(1)
+        self.large_bodies = FairLimit(1)
         self.waiting = WaitingRequests(self.loop)
         self._no_streams = asyncio.Event()
         self._no_streams.set()

@@ -144,7 +144,6 @@ class Client:
                 result, ExtendedCall(access, method, params, options)
             )
 
-        access.calls, access.connection, access.incoming = self._calls, self._connection, self._incoming
         self._incoming.extensions = extensions
         self._calls.legacy_forms = [each.legacy for each in extensions if each.legacy is not None]
         self._incoming.is_declared = self._has_declared
@@ -528,51 +527,35 @@ class Client:
 
 
 class _ExtensionAccess:
-    """The part of a client that its extensions use: an `ExtensionClient`. `calls` and the others are set later."""
-
-    calls: CallRunner
-    connection: ConnectionManager
-    incoming: IncomingMessageHandler
+    """The part of a client that its extensions use: an `ExtensionClient`."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self.send = client.send
+        self.send_raw = client.send_raw
+        self.decode = client.decode
+        self.report = client.report
 
     @property
     def limits(self) -> Limits:
-        return self.connection.limits
+        return self._client._connection.limits
 
     @property
     def is_closed(self) -> bool:
-        return self.connection.is_closed
+        return self._client._connection.is_closed
 
     async def connect(self) -> ServerDescription:
-        await self.connection.connect()
-        return self.connection.server
-
-    async def send(
-        self, method: Method[P, R], params: P | Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
-    ) -> R:
-        return await self._client.send(method, params, **options)
-
-    async def send_raw(
-        self, method: str, params: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
-    ) -> msgspec.Raw:
-        return await self._client.send_raw(method, params, **options)
-
-    def decode(self, method: str, raw: msgspec.Raw) -> Any:
-        return self.calls.decode(method, raw, 0)
+        await self._client._connection.connect()
+        return self._client.server
 
     async def answer(self, method: str, request: Any) -> Any:
-        return await self.calls.answer(method, request)
+        return await self._client._calls.answer(method, request)
 
     def listen(self, members: Mapping[str, Any]) -> Subscription:
         return self._client.listen(members=members)
 
-    def report(self, diagnostic: Diagnostic) -> None:
-        self.incoming.report(diagnostic)
-
     def tolerate(self, text: str, method: str) -> bool:
-        return self.incoming.tolerate(text, method)
+        return self._client._incoming.tolerate(text, method)
 
 
 # Imported when they are needed: the support for Python types takes a while to load.

@@ -8,25 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import math
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 __all__ = ["Deadline", "Deadlines", "Timer"]
-
-
-class Timer(Protocol):
-    """The methods that `Deadline` has in common with `asyncio.Timeout`."""
-
-    def when(self) -> float | None:
-        """Return the time of the event loop at which the task is cancelled. None: never."""
-        ...
-
-    def expired(self) -> bool:
-        """Return whether the task was cancelled because this time has come."""
-        ...
-
-    def reschedule(self, when: float | None) -> None:
-        """Change the time at which the task is cancelled. None: never."""
-        ...
 
 
 class Deadline:
@@ -63,6 +47,10 @@ class Deadline:
     def take_cancellation(self) -> bool:
         """Return whether a `CancelledError` was raised for this deadline alone, and so ends with it."""
         return self._has_expired and self._task.uncancel() <= self._cancelling
+
+
+Timer: TypeAlias = Deadline | asyncio.Timeout
+"""What cancels a task at a time that can be changed."""
 
 
 class Deadlines:

@@ -20,8 +20,6 @@ from typedmcp.types import CallToolResult, TextContent
 anything: Any = typedmcp.Server("guessed")
 result: Any = CallToolResult(content=[TextContent(text="a")])
 package: Any = mcpspec
-client: Any = typedmcp.connect(anything)
-blocking: Any = typedmcp.sync.connect(anything)
 runtime: Any = typedmcp
 
 
@@ -51,8 +49,6 @@ runtime: Any = typedmcp
         ".run_async": (lambda: anything.run_async(), "typedmcp.serve_async(server)"),
         ".add_middleware": (lambda: anything.add_middleware(print), "server.middleware(function)"),
         "tags= of a tool": (lambda: anything.tool(tags={"a"})(print), "meta={…}"),
-        "client.tools_for": (lambda: client.tools_for, "typedmcp_hosts.tools_for(client, api)"),
-        "sync client.call_for": (lambda: blocking.call_for, "client.run(typedmcp_hosts.call_for, api, part)"),
         "result.data": (lambda: result.data, "`structured_content`"),
     }.values(),
 )

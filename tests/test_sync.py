@@ -170,7 +170,7 @@ def test_a_blocking_method_has_the_parameters_of_the_async_method(name: str) -> 
     assert blocking.parameters == awaited.parameters
 
 
-@each("name", [each for each in BLOCKING if each not in ("open", "close", "listen")])
+@each("name", [each for each in BLOCKING if each not in ("open", "close")])
 def test_a_blocking_method_has_the_documentation_of_the_async_method(name: str) -> None:
     assert getattr(sync.SyncClient, name).__doc__ == getattr(Client, name).__doc__
 

@@ -14,7 +14,7 @@ import os
 import threading
 import warnings
 import weakref
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import suppress
 from functools import partial, wraps
 from types import TracebackType
@@ -36,7 +36,6 @@ from mcpspec.support.methods import Method
 from typedmcp import client as async_client
 from typedmcp import dialect
 from typedmcp.client import Arguments, CallOptions, ChangeEvent, Client, ConnectOptions, ServerDescription, Target
-from typedmcp.client.guesses import BLOCKING_ATTRIBUTES
 from typedmcp.errors import UsageError
 from typedmcp.transports.concurrency import is_awaitable, new_event_loop, run_in_daemon_thread
 
@@ -286,9 +285,6 @@ class BlockingClient(Generic[C]):
 
         def call_tool(self, *args: Any, **options: Any) -> Any: ...
 
-    else:
-        locals().update(BLOCKING_ATTRIBUTES)
-
 
 def blocking(
     method: Callable[Concatenate[C, A], Coroutine[Any, Any, R]],
@@ -335,6 +331,18 @@ def _iterate(loop_thread: EventLoopThread, items: AsyncIterator[T]) -> Iterator[
 
     while (item := loop_thread.run(get_next())) is not end:
         yield item
+
+
+def _subscribing(
+    method: Callable[Concatenate[Client, A], async_client.Subscription],
+) -> Callable[Concatenate[SyncClient, A], SyncSubscription]:
+    subscribe = in_loop(method)
+
+    @wraps(method)
+    def call(self: SyncClient, /, *args: A.args, **kwargs: A.kwargs) -> SyncSubscription:
+        return SyncSubscription(self.loop_thread, subscribe(self, *args, **kwargs))
+
+    return call
 
 
 def connect(target: Target, **options: Unpack[ConnectOptions]) -> SyncClient:
@@ -406,31 +414,8 @@ class SyncClient(BlockingClient[Client]):
     resource_templates: Final = blocking_iterator(Client.resource_templates)
     prompts: Final = blocking_iterator(Client.prompts)
 
-    def listen(
-        self,
-        *,
-        tools: bool = False,
-        prompts: bool = False,
-        resources: bool = False,
-        uris: Iterable[str] = (),
-        members: Mapping[str, Any] | None = None,
-        meta: Mapping[str, Any] | None = None,
-        capabilities: Mapping[str, Any] | None = None,
-    ) -> SyncSubscription:
-        """Subscribe to changes: `with client.listen(tools=True) as changes: for change in changes: ...`."""
-
-        async def subscribe() -> async_client.Subscription:
-            return self.async_client.listen(
-                tools=tools,
-                prompts=prompts,
-                resources=resources,
-                uris=uris,
-                members=members,
-                meta=meta,
-                capabilities=capabilities,
-            )
-
-        return SyncSubscription(self.loop_thread, self.loop_thread.run(subscribe()))
+    listen: Final = _subscribing(Client.listen)
+    """Subscribe to changes: `with client.listen(tools=True) as changes: for change in changes: ...`."""
 
 
 class SyncSubscription:

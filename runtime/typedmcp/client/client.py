@@ -18,7 +18,6 @@ from typedmcp.client.connection.manager import ConnectionManager
 from typedmcp.client.connection.negotiation import ClientIdentity
 from typedmcp.client.connection.options import CallOptions, ConnectOptions, check_connect_options, check_level
 from typedmcp.client.connection.targets import Target
-from typedmcp.client.guesses import ATTRIBUTES
 from typedmcp.client.incoming.callbacks import Callbacks
 from typedmcp.client.incoming.handler import IncomingMessageHandler
 from typedmcp.client.requests.call_options import Arguments, meta_members
@@ -123,9 +122,6 @@ class Client:
             self._add_extensions(callbacks.extensions, self._access)
         self._subscriptions = SubscriptionRunner(self._connection, self._calls, self._incoming.changes.subscriptions)
         self._closing: asyncio.Task[None] | None = None
-
-    if not TYPE_CHECKING:
-        locals().update(ATTRIBUTES)
 
     def _bind_extensions(self, given: Sequence[Extension | ClientExtension]) -> Sequence[ClientExtension]:
         self._access: _ExtensionAccess | None = _ExtensionAccess(self) if given else None

@@ -254,4 +254,4 @@ async def connected(script: Any, **options: Any) -> AsyncGenerator[Client]:
 def pool_of(client: Client) -> Any:
     """Return the connection pool of a client."""
     endpoint: Any = client._connection._opener.endpoint  # pyright: ignore[reportPrivateUsage]
-    return endpoint._pool
+    return endpoint.pool

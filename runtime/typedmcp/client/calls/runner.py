@@ -24,8 +24,7 @@ from typedmcp.client.requests.encoder import (
 from typedmcp.client.results.cache import CacheKey, ResponseCache, cache_key
 from typedmcp.client.results.decoder import ResultDecoder, ResultProblem, result_decoder, to_protocol_error
 from typedmcp.client.results.icons import drop_unsafe_icons
-from typedmcp.client.results.listed_tools import ListedTools
-from typedmcp.client.results.output_validation import OutputValidator
+from typedmcp.client.results.output_validation import ListedTools, OutputValidator
 from typedmcp.client.session.session import ClientSession, RepeatableError
 from typedmcp.errors import (
     METHOD_NOT_FOUND,
@@ -308,7 +307,7 @@ class CallRunner:
         except RepeatableError:
             rejection = None
         except RemoteError as error:
-            if self._connection.param_headers is None:
+            if self._connection.heads is None:
                 raise
             rejection = error
         max_time = options.get("max_time", self._connection.max_time)
@@ -374,8 +373,8 @@ class CallRunner:
             raise to_protocol_error(error).attach_call(method, id) from error
         except ProtocolError as error:
             raise error.attach_call(method, id) from None
-        if self._connection.param_headers is not None and method == "tools/list":
-            result.tools = self._connection.param_headers.register_tools(result.tools, self._incoming.report)
+        if self._connection.heads is not None and method == "tools/list":
+            result.tools = self._connection.heads.register_tools(result.tools, self._incoming.report)
         if problems and self._incoming.is_strict:
             raise ProtocolError(str(problems[0])).attach_call(method, id)
         for problem in problems:

@@ -12,7 +12,7 @@ from typedmcp.client.connection.options import ConnectOptions
 from typedmcp.client.connection.targets import Target, is_process
 from typedmcp.client.incoming.handler import IncomingMessageHandler
 from typedmcp.client.requests.encoder import RequestEncoder
-from typedmcp.client.requests.param_headers import ParamHeaders
+from typedmcp.client.requests.heads import RequestHeads
 from typedmcp.client.results.icons import drop_unsafe_icons_of
 from typedmcp.client.results.server_description import ServerDescription
 from typedmcp.client.session.session import ClientSession
@@ -58,7 +58,7 @@ class ConnectionManager:
         self.session: ClientSession | None = None
         """The current session, which may have ended."""
         self.encoder: RequestEncoder = RequestEncoder(DIALECT, {})
-        self.param_headers: ParamHeaders | None = None
+        self.heads: RequestHeads | None = None
         """The parameters in headers, for modern servers over HTTP."""
         self.checks_capabilities: bool = options.get("check_capabilities", True)
         self.undeclared: Mapping[str, str] = {}
@@ -148,7 +148,7 @@ class ConnectionManager:
             if session is not None:
                 await session.close()
         if self._opener.endpoint is not None:
-            self._opener.endpoint.close()
+            self._opener.endpoint.pool.close()
 
     async def set_log_level(self, level: LogLevel) -> None:
         """Set the lowest level of log messages that the server sends."""
@@ -184,7 +184,7 @@ class ConnectionManager:
         is_modern = FEATURES[server.revision].is_modern
         meta = self._opener.identity.meta(server.revision, self.log_level) if is_modern else None
         self._server, self.encoder, self.session = server, RequestEncoder(server.revision, meta), session
-        self.param_headers = session.param_headers if is_modern else None
+        self.heads = session.heads if is_modern else None
         is_checked = self.checks_capabilities and not is_modern
         self.undeclared = undeclared_methods(server.capabilities, server.revision) if is_checked else {}
         if server.info is not None and server.info.icons:

@@ -97,7 +97,7 @@ class SessionOpener:
         key = target_key(self.target) if has_choice else None
         session, server = await self._open_session(None if key is None else _recall(key))
         if key is not None:
-            _remember(key, server.revision, self.endpoint is not None and session.param_headers is None)
+            _remember(key, server.revision, self.endpoint is not None and session.heads is None)
         return session, server
 
     async def _open_session(self, known: _KnownServer | None) -> tuple[ClientSession, ServerDescription]:
@@ -181,7 +181,7 @@ class SessionOpener:
         except BaseException:
             await session.close()
             if self.endpoint is not None:
-                self.endpoint.close_idle()
+                self.endpoint.pool.close_idle()
             await self.incoming.running.close(asyncio.current_task())
             raise
         return session, server

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import urljoin, urlunsplit
 
 from typedmcp.client.http.authorization import MAX_RESENDS, Credentials, CredentialsManager, check_header
+from typedmcp.client.requests.heads import encode_headers
 from typedmcp.errors import (
     AuthorizationRequiredError,
     ConnectionLostError,
@@ -37,7 +38,7 @@ from typedmcp.transports.redaction import redact_url
 if TYPE_CHECKING:
     from typedmcp.auth import Authorization, Authorizer, RequestSigner
 
-__all__ = ["Credentials", "Endpoint", "HttpOptions", "encode_headers", "shorten_body"]
+__all__ = ["Credentials", "Endpoint", "HttpOptions", "shorten_body"]
 
 _RESERVED_HEADERS: Final = frozenset(
     {
@@ -88,14 +89,6 @@ class HttpOptions:
             check_proxy(self.proxy)
 
 
-def encode_headers(headers: Mapping[str, str]) -> bytes:
-    """Encode headers as lines. Raises `UsageError` for a header with a line break."""
-    text = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
-    if text.count("\r") != len(headers) or text.count("\n") != len(headers) or "\0" in text:
-        raise UsageError(f"headers must not have line breaks; one of these has: {', '.join(map(repr, headers))}")
-    return text.encode("latin-1", "replace")
-
-
 class Endpoint:
     """Sends requests to one URL. Follows redirects within the origin of the URL, and no others."""
 
@@ -109,11 +102,15 @@ class Endpoint:
         self._basic = basic_authorization(parts)
         self._tls = options.tls
         proxy = select_proxy(options.proxy, self.address)
-        self._pool = ConnectionPool(self.address, self._tls_context, proxy, limits.http_response_head_bytes)
+        self.pool: ConnectionPool = ConnectionPool(
+            self.address, self._tls_context, proxy, limits.http_response_head_bytes
+        )
         self._path = parts.path or "/"
         if parts.query:
             self._path += f"?{parts.query}"
-        self._credentials = CredentialsManager(options.auth, self._start_authorization(), self._on_credentials)
+        self.credentials: CredentialsManager = CredentialsManager(
+            options.auth, self._start_authorization(), self._on_credentials
+        )
         self.on_new_credentials: Callable[[], None] | None = None
         """Called when credentials have replaced others."""
         self.on_frame: OnFrame | None = None
@@ -132,7 +129,7 @@ class Endpoint:
         so. Also raises other `OSError`s, `AuthorizationRequiredError`, and `HttpStatusError` for a redirect that is not
         followed.
         """
-        known = self._credentials
+        known = self.credentials
         if known.headers is None or (known.renew_at is not None and time.time() >= known.renew_at):
             await known.prepare()
         if body is not None and self.on_frame is not None:
@@ -161,25 +158,25 @@ class Endpoint:
         response: HttpResponse,
     ) -> HttpResponse:
         """Send a request again, with new credentials, after a response that rejected those that were used."""
-        attempts = self._credentials.attempts
+        attempts = self.credentials.attempts
         for resends in range(MAX_RESENDS):
-            error = await self._authorization_error(response)
-            is_own = await self._credentials.replace(used, error, timer, is_retry=resends > 0) if attempts else None
+            error = await _authorization_error(response)
+            is_own = await self.credentials.replace(used, error, timer, is_retry=resends > 0) if attempts else None
             if is_own is None:
                 raise error
             attempts -= is_own
-            used = self._credentials.headers
+            used = self.credentials.headers
             response = await self._send(method, head, body)
             if response.status not in (401, 403):
                 return response
-        raise await self._authorization_error(response)
+        raise await _authorization_error(response)
 
     def _send(self, method: str, head: bytes, body: bytes | None) -> Awaitable[HttpResponse]:
-        signer = self._credentials.signer
+        signer = self.credentials.signer
         if signer is not None:
             return self._send_signed(method, head, body, signer)
         # Only a GET may be sent again: a message must not be, with its id.
-        return self._pool.send(*self._encode(method, head, body), is_repeatable=method == "GET")
+        return self.pool.send(*self._encode(method, head, body), is_repeatable=method == "GET")
 
     async def _send_signed(self, method: str, head: bytes, body: bytes | None, signer: RequestSigner) -> HttpResponse:
         """Send a request with a proof of its own. Send it again, with another one, if the server wants its nonce."""
@@ -190,17 +187,17 @@ class Endpoint:
             return self._encode(method, b"%bDPoP: %b\r\n" % (head, signer.sign(method, url).encode()), body)
 
         try:
-            response = await self._pool.send(*encode())
+            response = await self.pool.send(*encode())
         except StaleConnectionError:
             if method != "GET":
                 raise
-            response = await self._pool.send(*encode())
+            response = await self.pool.send(*encode())
         signer.keep_nonce(url, response.headers.get("dpop-nonce"))
         challenge = response.headers.get("www-authenticate", "")
         if response.status != 401 or "use_dpop_nonce" not in challenge or signer.nonce_of(url) == nonce:
             return response
         await _read_error_text(response)
-        response = await self._pool.send(*encode())
+        response = await self.pool.send(*encode())
         signer.keep_nonce(url, response.headers.get("dpop-nonce"))
         return response
 
@@ -215,22 +212,17 @@ class Endpoint:
         return b"%b%bContent-Length: %d\r\n\r\n%b" % (start, head, len(body), body), b""
 
     def _encode_start(self, method: str) -> bytes:
-        origin = f"{self.address.scheme}://{self.address.authority}" if self._pool.is_forwarded else ""
+        origin = f"{self.address.scheme}://{self.address.authority}" if self.pool.is_forwarded else ""
         headers = {"host": self.address.authority, "user-agent": "typedmcp", "accept-encoding": "identity"}
         if self._basic is not None:
             headers["authorization"] = self._basic
-        if (authorization := self._pool.proxy_authorization) is not None:
+        if (authorization := self.pool.proxy_authorization) is not None:
             headers["proxy-authorization"] = authorization
-        for name, value in (*self.options.headers.items(), *(self._credentials.headers or {}).items()):
+        for name, value in (*self.options.headers.items(), *(self.credentials.headers or {}).items()):
             headers[name.lower()] = value
         start = f"{method} {origin}{self._path} HTTP/1.1\r\n".encode() + encode_headers(headers)
         self._heads[method] = start
         return start
-
-    @property
-    def is_signing_in(self) -> bool:
-        """True while a flow gets a token, perhaps from a person."""
-        return self._credentials.is_signing_in
 
     def _start_authorization(self) -> Authorization | None:
         """Start the flow of the option `auth`, if it is one. Raises `UsageError` for plain HTTP to another machine."""
@@ -262,8 +254,8 @@ class Endpoint:
         other = Endpoint(absolute, self.options, self.limits)
         if other.address != self.address:
             raise ValueError(f"{redact_url(absolute)} has a different origin from {self.url}")
-        other._credentials.headers, other._basic = self._credentials.headers, self._basic
-        other._credentials.signer = self._credentials.signer
+        other.credentials.headers, other._basic = self.credentials.headers, self._basic
+        other.credentials.signer = self.credentials.signer
         other.on_frame = self.on_frame
         return other
 
@@ -287,10 +279,6 @@ class Endpoint:
 
     # Errors
 
-    async def _authorization_error(self, response: HttpResponse) -> AuthorizationRequiredError:
-        challenge = response.headers.get("www-authenticate", "")
-        return AuthorizationRequiredError(response.status, challenge, await _read_error_text(response))
-
     async def post(self, head: bytes, body: bytes, timer: Timer | None = None) -> None:
         """Post a message that the server accepts without a response. Raises the errors of `send` and `error_of`."""
         try:
@@ -311,10 +299,10 @@ class Endpoint:
 
         `text` is the body, if it has been read already.
         """
+        if response.status in (401, 403):
+            return await _authorization_error(response, text)
         text = await _read_error_text(response) if text is None else text
         response.close()
-        if response.status in (401, 403):
-            return AuthorizationRequiredError(response.status, response.headers.get("www-authenticate", ""), text)
         if response.status in (429, 503):
             return ServerBusyError(response.status, _parse_retry_after(response.headers.get("retry-after")), text)
         return HttpStatusError(response.status, f"{self.url} answered {response.status}", text)
@@ -330,13 +318,11 @@ class Endpoint:
             reason = error.strerror or str(error)
         return ConnectionLostError(f"{self.url}: {reason}")
 
-    def close_idle(self) -> None:
-        """Close the idle connections."""
-        self._pool.close_idle()
 
-    def close(self) -> None:
-        """Close all connections."""
-        self._pool.close()
+async def _authorization_error(response: HttpResponse, text: str | None = None) -> AuthorizationRequiredError:
+    text = await _read_error_text(response) if text is None else text
+    response.close()
+    return AuthorizationRequiredError(response.status, response.headers.get("www-authenticate", ""), text)
 
 
 async def _read_error_text(response: HttpResponse) -> str:

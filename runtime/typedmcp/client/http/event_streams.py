@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from typedmcp.client.http.bodies import accept_coding, content_type
 from typedmcp.client.http.endpoint import Endpoint
-from typedmcp.client.http.request_heads import POST, RequestHeads
+from typedmcp.client.requests.heads import POST, RequestHeads
 from typedmcp.client.session.reader import MessageReader, PendingCall
 from typedmcp.client.session.session import SessionLostError
 from typedmcp.errors import ConnectionLostError, Error, HttpStatusError, ProtocolError, ServerBusyError

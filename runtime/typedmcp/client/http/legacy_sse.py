@@ -146,4 +146,4 @@ class LegacySseTransport(QueueingTransport):
             await asyncio.wait([self._sending])
         self._stream.close()
         if self._post_endpoint is not None:
-            self._post_endpoint.close()
+            self._post_endpoint.pool.close()

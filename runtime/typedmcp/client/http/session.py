@@ -20,8 +20,7 @@ from mcpspec.features import NAME_PARAMS
 from typedmcp.client.http.bodies import accept_coding, content_type, raise_error_in, read_body
 from typedmcp.client.http.endpoint import Endpoint, shorten_body
 from typedmcp.client.http.event_streams import EventStreams
-from typedmcp.client.http.request_heads import POST, RequestHeads
-from typedmcp.client.requests.param_headers import ParamHeaders
+from typedmcp.client.requests.heads import POST, RequestHeads
 from typedmcp.client.session.reader import PendingCall, SessionListener
 from typedmcp.client.session.session import ClientSession, RepeatableError, SessionLostError
 from typedmcp.dialect import methods
@@ -72,7 +71,7 @@ class HttpSession(ClientSession):
         self.initialize_status: int | None = None
         """The status that rejected `initialize`, if one did."""
         self._heads = RequestHeads(name_params)
-        self.param_headers: ParamHeaders | None = self._heads.param_headers
+        self.heads: RequestHeads | None = self._heads
         self._streams = EventStreams(
             endpoint,
             self._heads,
@@ -257,7 +256,7 @@ class HttpSession(ClientSession):
     @property
     def is_signing_in(self) -> bool:
         """True while a flow gets an access token."""
-        return self.endpoint.is_signing_in
+        return self.endpoint.credentials.is_signing_in
 
     @property
     def is_congested(self) -> bool:

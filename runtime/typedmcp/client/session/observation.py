@@ -12,7 +12,6 @@ from msgspec import Raw
 from typedmcp.client.session.reader import SessionListener
 from typedmcp.client.session.session import ClientSession
 from typedmcp.observers import ClientObserver, Instrumentation, MessageInfo, MetaMembers, Network
-from typedmcp.protocol.diagnostics import Diagnostic
 from typedmcp.protocol.framing import RequestId
 from typedmcp.protocol.observation import add_to_meta, is_known_method, read_meta
 from typedmcp.protocol.pending import Call
@@ -59,6 +58,8 @@ class _ObservedListener:
         self._listener = listener
         self.is_strict: bool = listener.is_strict
         """True if messages that break the specification harmlessly are rejected."""
+        self.report = listener.report
+        self.tolerate = listener.tolerate
         self._has_ended = False
 
     def on_notification(self, method: str, params: bytes, call: Call | None) -> None:
@@ -77,14 +78,6 @@ class _ObservedListener:
 
     def _received(self, id: RequestId | None, method: str, params: bytes) -> MessageInfo:
         return MessageInfo(method, id, read_meta(params), is_known_method(method, self._negotiated.revision))
-
-    def report(self, diagnostic: Diagnostic) -> None:
-        """Handle a diagnostic."""
-        self._listener.report(diagnostic)
-
-    def tolerate(self, text: str, method: str | None = None) -> bool:
-        """Report that a message breaks the specification harmlessly. Return False if it must be rejected instead."""
-        return self._listener.tolerate(text, method)
 
     def on_disconnect(self) -> None:
         """Handle the end of the session, which is observed once."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from typedmcp.client.requests.param_headers import ParamHeaders
+from typedmcp.client.requests.heads import RequestHeads
 from typedmcp.client.session.reader import MessageReader, PendingCall, SessionListener
 from typedmcp.errors import ConnectionLostError, Error
 from typedmcp.limits import Limits
@@ -49,7 +49,7 @@ class ClientSession(ABC):
     session_id: str | None = None
     """The id of the session, over HTTP with a legacy server."""
 
-    param_headers: ParamHeaders | None = None
+    heads: RequestHeads | None = None
     """The parameters that requests repeat in headers, over HTTP."""
 
     def __init__(

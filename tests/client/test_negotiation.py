@@ -37,7 +37,7 @@ def older_modern_revision(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(mcpspec, "revision", revision)
     supported = (DIALECT, OLDER_MODERN, *SUPPORTED[1:])
-    for module in ("client", "connection.options"):
+    for module in ("client", "options"):
         monkeypatch.setattr(f"typedmcp.client.{module}.SUPPORTED", supported)
 
 

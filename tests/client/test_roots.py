@@ -12,7 +12,7 @@ from tests.client.test_misbehaviour import played
 from tests.conformance import server
 from tests.server.scripted import run
 from typedmcp.client import connect
-from typedmcp.client.incoming.roots import to_root
+from typedmcp.client.options import to_root
 from typedmcp.dialect import structs
 
 VALID = [

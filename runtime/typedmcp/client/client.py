@@ -16,11 +16,11 @@ from typedmcp.client.calls.records import RecordCalls
 from typedmcp.client.calls.runner import CallRunner, Finish
 from typedmcp.client.connection.manager import ConnectionManager
 from typedmcp.client.connection.negotiation import ClientIdentity
-from typedmcp.client.connection.options import CallOptions, ConnectOptions, check_connect_options, check_level
 from typedmcp.client.connection.targets import Target
 from typedmcp.client.incoming.callbacks import Callbacks
 from typedmcp.client.incoming.handler import IncomingMessageHandler
-from typedmcp.client.requests.call_options import Arguments, meta_members
+from typedmcp.client.options import CallOptions, ConnectOptions, check_connect_options, check_level
+from typedmcp.client.requests.call_options import Arguments
 from typedmcp.client.requests.encoder import META_PLACEHOLDER
 from typedmcp.client.results.cache import ResponseCache
 from typedmcp.client.results.output_validation import OutputValidator
@@ -28,7 +28,6 @@ from typedmcp.client.results.server_description import ServerDescription
 from typedmcp.client.session.subscriptions import Subscription
 from typedmcp.errors import InvalidParamsError, ProtocolError, UsageError
 from typedmcp.limits import DEFAULT_LIMITS, Limits
-from typedmcp.observers import default_instrumentation
 from typedmcp.protocol.diagnostics import Diagnostic
 from typedmcp.protocol.notifications import Change, LogLevel
 from typedmcp.revisions.features import DIALECT, FEATURES, SUPPORTED
@@ -62,16 +61,6 @@ def connect(target: Target, **options: Unpack[ConnectOptions]) -> Client:
     return Client(target, options)
 
 
-def _capabilities_of(options: ConnectOptions) -> Mapping[str, Any] | None:
-    """Return the capabilities to declare in addition, with the extension that a way to sign in belongs to."""
-    given = options.get("capabilities")
-    name: str | None = getattr(options.get("auth"), "extension", None)
-    if name is None:
-        return given
-    capabilities = dict(given or {})
-    return {**capabilities, "extensions": {name: {}, **capabilities.get("extensions", {})}}
-
-
 class Client:
     """A client of one server. `connect` makes it.
 
@@ -86,15 +75,7 @@ class Client:
         check_connect_options(options)
         limits = options.get("limits", DEFAULT_LIMITS)
         revisions = options.get("revisions", SUPPORTED)
-        callbacks = Callbacks(
-            options.get("sample"),
-            options.get("elicit"),
-            options.get("elicit_url"),
-            options.get("roots"),
-            _capabilities_of(options),
-            self._bind_extensions(options.get("extensions", ())),
-            options.get("telemetry", default_instrumentation()),
-        )
+        callbacks = Callbacks(options, self._bind_extensions(options.get("extensions", ())))
         self._callbacks = callbacks
         identity = ClientIdentity(
             info=D.Implementation(name=options.get("name", "typedmcp"), version=options.get("version", "0")),
@@ -102,16 +83,7 @@ class Client:
             callbacks=callbacks,
         )
         cache = ResponseCache(size=limits.cache_bytes)
-        self._incoming = IncomingMessageHandler(
-            callbacks,
-            cache,
-            options.get("on_log"),
-            options.get("on_diagnostic"),
-            limits,
-            first_revision=(identity.legacy or [DIALECT])[0],
-            strict=options.get("strict", False),
-            grace=options.get("grace", 5.0),
-        )
+        self._incoming = IncomingMessageHandler(callbacks, cache, options, (identity.legacy or [DIALECT])[0])
         self._connection = ConnectionManager(
             target, identity, self._incoming, self._reset, cache.clear_private, options
         )
@@ -518,8 +490,8 @@ class Client:
             raise UsageError(f"uris: expected a list, such as [{uris!r}], got a string")
         lists: dict[Change, bool] = {"tools": tools, "prompts": prompts, "resources": resources}
         selected: list[Change] = [kind for kind, is_selected in lists.items() if is_selected]
-        sent = meta_members({"meta": meta, "capabilities": capabilities}, is_modern=True)
-        return Subscription(self._subscriptions.run, self._connection.timeout, selected, uris, members, sent)
+        options: CallOptions = {"meta": meta, "capabilities": capabilities}
+        return Subscription(self._subscriptions.run, self._connection.timeout, selected, uris, members, options)
 
 
 class _ExtensionAccess:

@@ -50,7 +50,7 @@ class Deadline:
 
 
 Timer: TypeAlias = Deadline | asyncio.Timeout
-"""What cancels a task at a time that can be changed."""
+"""A deadline of the current task, which can be changed."""
 
 
 class Deadlines:

@@ -1,4 +1,4 @@
-"""What transports that queue what they send have in common, and those over file descriptors."""
+"""Bases of transports: of those that queue bytes to be sent, and of those over file descriptors."""
 
 from __future__ import annotations
 

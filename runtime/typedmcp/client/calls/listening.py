@@ -94,7 +94,9 @@ class SubscriptionRunner:
         if subscription.members:
             wanted = {**D.to_builtins(wanted), **subscription.members}
         params = D.SubscriptionsListenRequestParams(meta=META_PLACEHOLDER, notifications=wanted)
-        await session.exchange(call, encoder.params(call.method, params, encoder.meta(subscription.meta)))
+        await session.exchange(
+            call, encoder.params(call.method, params, encoder.meta(encoder.members(subscription.options)))
+        )
 
     async def _subscribe(self, session: ClientSession, subscription: Subscription) -> None:
         """Subscribe to the resources that have no subscription yet, and wait until the session has ended."""

@@ -12,7 +12,7 @@ from mcpspec.support.methods import Method
 from typedmcp import dialect
 from typedmcp.client.calls.runner import CallRunner
 from typedmcp.client.connection.manager import ConnectionManager
-from typedmcp.client.connection.options import CallOptions
+from typedmcp.client.options import CallOptions
 from typedmcp.client.requests.encoder import is_of_mcpspec, is_plain_struct, revision_of, to_dialect_params, types_of
 from typedmcp.client.results.decoder import to_protocol_error
 from typedmcp.client.results.icons import drop_unsafe_icons
@@ -59,7 +59,7 @@ class RecordCalls:
             return types_of(record).from_builtins(D.to_builtins(result), record.result)
         if revision != negotiated:
             raise UsageError(f"{record.name} is a method of {revision}; the server speaks {negotiated}")
-        exact = self._connection.encoder.exact_params(record, params, self._calls.meta_members(options))
+        exact = self._connection.encoder.exact_params(record, params, options)
         raw, id = await self._calls.exchange(session, record.name, exact, options)
         result = self._decode_exact(record, raw, id)
         drop_unsafe_icons(record.name, result, self._report)
@@ -73,7 +73,7 @@ class RecordCalls:
         Raises `UsageError` for a method that the server has not, as far as its revision and its capabilities tell.
         """
         self._check_own(record)
-        plain = self._connection.encoder.own_params(record, params, self._calls.meta_members(options))
+        plain = self._connection.encoder.own_params(record, params, options)
         raw, id = await self._calls.exchange(session, record.name, plain, options)
         return self._decode_exact(record, raw, id)
 
@@ -99,20 +99,18 @@ class RecordCalls:
             if record in dialect.methods.METHODS:
                 raise UsageError(f"{record} is not a notification of a package that extends the protocol")
             session = await self._connection.connect()
-            session.notify(record, self._connection.encoder.plain_params(params, self._calls.meta_members(options)))
+            session.notify(record, self._connection.encoder.plain_params(params, options))
             return
         if record.kind != "notification" or record.sender == "server" or is_of_mcpspec(record):
             raise UsageError(f"{record.name} is not a notification of a package that extends the protocol")
         session = await self._connection.connect()
         self._check_own(record)
-        session.notify(
-            record.name, self._connection.encoder.own_params(record, params, self._calls.meta_members(options))
-        )
+        session.notify(record.name, self._connection.encoder.own_params(record, params, options))
 
     async def call_plain(self, method: str, params: Mapping[str, Any] | None, options: CallOptions) -> Any:
         """Call a method that the protocol does not have, with plain JSON as parameters and result."""
         session = await self._connection.connect()
-        plain = self._connection.encoder.plain_params(params, self._calls.meta_members(options))
+        plain = self._connection.encoder.plain_params(params, options)
         raw, id = await self._calls.exchange(session, method, plain, options)
         try:
             return msgspec.json.decode(raw)
@@ -124,7 +122,8 @@ class RecordCalls:
         session = self._connection.session
         if session is None or session.has_ended:
             session = await self._connection.connect()
-        meta = self._connection.encoder.meta(self._calls.meta_members(options))
+        encoder = self._connection.encoder
+        meta = encoder.meta(encoder.members(options))
         if meta is not UNSET:
             params["_meta"] = meta
         return (await self._calls.exchange(session, method, params, options))[0]

@@ -13,10 +13,9 @@ from mcpspec.support.structs import from_builtins
 from typedmcp import dialect
 from typedmcp.client.connection.manager import ConnectionManager
 from typedmcp.client.connection.negotiation import supported_versions
-from typedmcp.client.connection.options import CallOptions, check_call_options
 from typedmcp.client.incoming.callbacks import Callbacks
 from typedmcp.client.incoming.handler import IncomingMessageHandler
-from typedmcp.client.requests.call_options import meta_members
+from typedmcp.client.options import CallOptions, check_call_options
 from typedmcp.client.requests.encoder import (
     META_PLACEHOLDER,
     is_mapping,
@@ -134,10 +133,6 @@ class CallRunner:
         made = await complete(method, params, result, options)
         self._validate_output(params, made, 0)
         return made if finish is None else finish(made, 0)
-
-    def meta_members(self, options: CallOptions) -> Mapping[str, Any] | None:
-        """Return the members of `_meta` that the options of a call set."""
-        return meta_members(options, is_modern=self._connection.encoder.is_modern)
 
     async def list_page(self, method: str, cursor: str | None, options: CallOptions) -> Any:
         """Call a method that lists something. Return one page. If the server rejects the cursor, forget all pages."""
@@ -349,11 +344,11 @@ class CallRunner:
             on_progress=on_progress,
         )
         if is_dialect:
-            members = self.meta_members(options) if options else None
+            encoder = self._connection.encoder
+            members = encoder.members(options) if options else None
             if on_progress is not None:
                 members = {**(members or {}), "progressToken": call.id}
             try:
-                encoder = self._connection.encoder
                 params = encoder.params(method, params, encoder.meta(members))
             except BaseException:
                 session.requests.cancel_call(call.id)

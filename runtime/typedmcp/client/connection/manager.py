@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from typedmcp.client.connection.negotiation import ClientIdentity
 from typedmcp.client.connection.opening import SessionOpener, closed_error
-from typedmcp.client.connection.options import ConnectOptions
 from typedmcp.client.connection.targets import Target, is_process
 from typedmcp.client.incoming.handler import IncomingMessageHandler
+from typedmcp.client.options import ConnectOptions
 from typedmcp.client.requests.encoder import RequestEncoder
 from typedmcp.client.requests.heads import RequestHeads
 from typedmcp.client.results.icons import drop_unsafe_icons_of

@@ -7,7 +7,6 @@ import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from typedmcp.client.connection.negotiation import ClientIdentity, is_modern_error, negotiate
-from typedmcp.client.connection.options import URL_OPTIONS, ConnectOptions
 from typedmcp.client.connection.targets import (
     Target,
     can_reopen,
@@ -18,6 +17,7 @@ from typedmcp.client.connection.targets import (
     target_key,
 )
 from typedmcp.client.incoming.handler import IncomingMessageHandler
+from typedmcp.client.options import URL_OPTIONS, ConnectOptions
 from typedmcp.client.results.server_description import ServerDescription
 from typedmcp.client.session.session import ClientSession
 from typedmcp.client.session.stream import StreamSession

@@ -7,8 +7,7 @@ https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from urllib.parse import urlsplit
@@ -18,7 +17,7 @@ from mcpspec.support.error_text import format_value
 from mcpspec.support.objects import is_object
 from mcpspec.support.structs import from_builtins, to_builtins
 from typedmcp import dialect
-from typedmcp.client.incoming.roots import to_root
+from typedmcp.client.options import ConnectOptions, to_root
 from typedmcp.errors import (
     DecodeError,
     InvalidParamsError,
@@ -27,7 +26,7 @@ from typedmcp.errors import (
     UsageError,
     to_invalid_params,
 )
-from typedmcp.observers import Instrumentation, MessageInfo
+from typedmcp.observers import Instrumentation, MessageInfo, default_instrumentation
 from typedmcp.protocol.form_answers import find_answer_fault
 from typedmcp.protocol.input_checks import find_request_fault
 from typedmcp.revisions.capabilities import client_capabilities, missing_capabilities
@@ -38,7 +37,7 @@ from typedmcp.transports.concurrency import is_awaitable
 if TYPE_CHECKING:
     from typedmcp.client.extensions import ClientExtension
 
-__all__ = ["Callbacks", "Elicit", "ElicitUrl", "Roots", "Sample", "with_defaults"]
+__all__ = ["Callbacks", "with_defaults"]
 
 D = dialect.structs
 
@@ -46,28 +45,6 @@ _URL_SCHEMES: Final = frozenset({"https", "http"})
 """The schemes of URLs that reach `elicit_url`."""
 
 ElicitParams: TypeAlias = "D.ElicitRequestFormParams | D.ElicitRequestURLParams"
-
-Sample: TypeAlias = Callable[
-    ["D.CreateMessageRequestParams"], "D.CreateMessageResult | str | Awaitable[D.CreateMessageResult | str]"
-]
-"""Asks the model for a message. A string is the text of the answer of a model that is not named."""
-
-Elicit: TypeAlias = Callable[
-    ["D.ElicitRequestFormParams"],
-    "D.ElicitResult | Mapping[str, Any] | Awaitable[D.ElicitResult | Mapping[str, Any] | None] | None",
-]
-"""Asks the user to fill in a form.
-
-A mapping accepts, with this content and the form's defaults for other fields. None declines.
-"""
-
-ElicitUrl: TypeAlias = Callable[
-    ["D.ElicitRequestURLParams"], "D.ElicitResult | bool | Awaitable[D.ElicitResult | bool | None] | None"
-]
-"""Shows a URL to the user, and asks for consent before it is opened. True is consent; False and None decline."""
-
-Roots: TypeAlias = "Sequence[str | D.Root] | Callable[[], Sequence[str | D.Root] | Awaitable[Sequence[str | D.Root]]]"
-"""The roots, as URIs or `Root` objects, or a function that returns them."""
 
 
 def with_defaults(params: ElicitParams, content: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -78,20 +55,19 @@ def with_defaults(params: ElicitParams, content: Mapping[str, Any] | None = None
     return {**defaults, **(content or {})}
 
 
-@dataclass(frozen=True)
 class Callbacks:
     """The callbacks of a client. The client declares a capability for each callback."""
 
-    sample: Sample | None = None
-    elicit: Elicit | None = None
-    elicit_url: ElicitUrl | None = None
-    roots: Roots | None = None
-    more_capabilities: Mapping[str, Any] | None = None
-    """Capabilities in addition to those of the callbacks, such as `{"sampling": {"tools": {}}}`."""
-    extensions: Sequence[ClientExtension] = ()
-    """The extensions that the client supports."""
-    telemetry: Instrumentation | None = None
-    """Observes the answers to input requests, if the client has telemetry."""
+    def __init__(self, options: ConnectOptions, extensions: Sequence[ClientExtension]) -> None:
+        self.extensions: Sequence[ClientExtension] = extensions
+        """The extensions that the client supports."""
+        self.telemetry: Instrumentation | None = options.get("telemetry", default_instrumentation())
+        """Observes the answers to input requests, if the client has telemetry."""
+        self._sample = options.get("sample")
+        self._elicit = options.get("elicit")
+        self._elicit_url = options.get("elicit_url")
+        self._roots = options.get("roots")
+        self._more_capabilities = _capabilities_of(options)
 
     def capabilities(self, revision: str) -> Any:
         """Return the capabilities to declare, in the types of a revision."""
@@ -101,13 +77,13 @@ class Callbacks:
         """Return the capabilities to declare on a revision, as plain JSON."""
         own = client_capabilities(
             revision,
-            sampling=self.sample is not None,
-            forms=self.elicit is not None,
-            urls=self.elicit_url is not None,
-            roots=self.roots is not None,
+            sampling=self._sample is not None,
+            forms=self._elicit is not None,
+            urls=self._elicit_url is not None,
+            roots=self._roots is not None,
         )
         extensions = self._extensions_on(revision)
-        return {**own, **(self.more_capabilities or {}), **({"extensions": extensions} if extensions else {})}
+        return {**own, **self._more_capabilities, **({"extensions": extensions} if extensions else {})}
 
     def _extensions_on(self, revision: str) -> dict[str, Any]:
         """Return the extensions to declare on a revision, with their settings."""
@@ -116,7 +92,7 @@ class Callbacks:
             for each in self.extensions
             if revision in each.extension.revisions
         }
-        return {**own, **((self.more_capabilities or {}).get("extensions") or {})}
+        return {**own, **(self._more_capabilities.get("extensions") or {})}
 
     @property
     def name_params(self) -> Mapping[str, str]:
@@ -150,8 +126,8 @@ class Callbacks:
 
     def _callback_for(self, request: Any) -> Any:
         if isinstance(request, D.ElicitRequest):
-            return self.elicit_url if isinstance(request.params, D.ElicitRequestURLParams) else self.elicit
-        return self.roots if isinstance(request, D.ListRootsRequest) else self.sample
+            return self._elicit_url if isinstance(request.params, D.ElicitRequestURLParams) else self._elicit
+        return self._roots if isinstance(request, D.ListRootsRequest) else self._sample
 
     async def answer(self, request: Any, revision: str) -> Any:
         """Return the result for one input request of a modern server that is not refused, in the dialect."""
@@ -197,6 +173,13 @@ class Callbacks:
         if (refusal := self.find_refusal(request, revision)) is not None:
             raise refusal
         return downgrade_result(method, await self._answer(request), revision)
+
+
+def _capabilities_of(options: ConnectOptions) -> Mapping[str, Any]:
+    """Return the capabilities to declare in addition, with the extension that a way to sign in belongs to."""
+    given = options.get("capabilities") or {}
+    name: str | None = getattr(options.get("auth"), "extension", None)
+    return given if name is None else {**given, "extensions": {name: {}, **given.get("extensions", {})}}
 
 
 def _find_scheme_fault(request: Any) -> str | None:

@@ -16,13 +16,14 @@ from mcpspec.support.structs import to_builtins
 from typedmcp import dialect
 from typedmcp.client.incoming.callbacks import Callbacks
 from typedmcp.client.incoming.running import RunningCallbacks
+from typedmcp.client.options import ConnectOptions
 from typedmcp.client.requests.encoder import types_of
 from typedmcp.client.results.cache import ResponseCache
 from typedmcp.client.session.reader import PendingCall
 from typedmcp.client.session.session import ClientSession
 from typedmcp.client.session.subscriptions import ChangeEvent, Subscription
 from typedmcp.errors import INTERNAL_ERROR, to_remote_error
-from typedmcp.limits import Limits
+from typedmcp.limits import DEFAULT_LIMITS
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind, cancellation_diagnostic, deliver_diagnostic
 from typedmcp.protocol.framing import RequestId
 from typedmcp.protocol.meta import RELATED_TASK, SUBSCRIPTION
@@ -58,30 +59,21 @@ class IncomingMessageHandler:
     """Passes messages to callbacks and subscriptions, and invalidates cached results. The listener of the session."""
 
     def __init__(
-        self,
-        callbacks: Callbacks,
-        cache: ResponseCache,
-        on_log: Callable[[D.LoggingMessageNotificationParams], object] | None,
-        on_diagnostic: Callable[[Diagnostic], object] | None,
-        limits: Limits,
-        first_revision: str,
-        *,
-        strict: bool,
-        grace: float,
+        self, callbacks: Callbacks, cache: ResponseCache, options: ConnectOptions, first_revision: str
     ) -> None:
         self.session: ClientSession | None = None
         """The current session."""
         self.revision: str | None = None
         """The negotiated revision, if any."""
+        self._limits = options.get("limits", DEFAULT_LIMITS)
         self.changes: ChangeRouter = ChangeRouter(cache, self.report)
-        self.running: RunningCallbacks = RunningCallbacks(limits, grace, self.report)
+        self.running: RunningCallbacks = RunningCallbacks(self._limits, options.get("grace", 5.0), self.report)
         self._first_revision = first_revision
         """The revision of requests that arrive before one is negotiated."""
         self._callbacks = callbacks
-        self._on_log = on_log
-        self._on_diagnostic = on_diagnostic
-        self._limits = limits
-        self.is_strict: bool = strict
+        self._on_log = options.get("on_log")
+        self._on_diagnostic = options.get("on_diagnostic")
+        self.is_strict: bool = options.get("strict", False)
         """True if messages that break the specification harmlessly are rejected."""
         self.extensions: Sequence[ClientExtension] = ()
         """The extensions that the client supports."""

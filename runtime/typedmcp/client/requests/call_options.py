@@ -9,11 +9,10 @@ from typing import Any, ClassVar, Protocol, TypeAlias, TypedDict
 import msgspec
 
 from typedmcp import dialect
-from typedmcp.protocol.meta import CAPABILITIES, LOG_LEVEL
 from typedmcp.protocol.notifications import LogLevel
 from typedmcp.protocol.option_checks import check_names, check_seconds
 
-__all__ = ["Arguments", "CallOptions", "OnProgress", "check_call_options", "check_times", "meta_members"]
+__all__ = ["Arguments", "CallOptions", "OnProgress", "check_call_options", "check_times"]
 
 D = dialect.structs
 
@@ -69,16 +68,3 @@ def check_times(options: Mapping[str, Any], *names: str) -> None:
     for name in names:
         if options.get(name) is not None:
             check_seconds(name, options[name])
-
-
-def meta_members(options: CallOptions, *, is_modern: bool) -> Mapping[str, Any] | None:
-    """Return the members of `_meta` that the options of a call set; None for none."""
-    members, capabilities, level = options.get("meta"), options.get("capabilities"), options.get("log_level")
-    if not is_modern or (capabilities is None and level is None):
-        return members
-    made: dict[str, Any] = dict(members or {})
-    if capabilities is not None:
-        made[CAPABILITIES] = capabilities
-    if level is not None:
-        made[LOG_LEVEL] = level
-    return made

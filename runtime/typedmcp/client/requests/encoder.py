@@ -16,8 +16,9 @@ from mcpspec.support.converters import with_meta
 from mcpspec.support.methods import Method
 from mcpspec.support.structs import to_builtins
 from typedmcp import dialect
+from typedmcp.client.requests.call_options import CallOptions
 from typedmcp.errors import UsageError
-from typedmcp.protocol.meta import CAPABILITIES, VERSION
+from typedmcp.protocol.meta import CAPABILITIES, LOG_LEVEL, VERSION
 from typedmcp.revisions.conversions import downgrader
 from typedmcp.revisions.features import DIALECT, methods_of
 
@@ -53,6 +54,18 @@ class RequestEncoder:
         self._client_meta = None if client_meta is None else dict(client_meta)
         self._encoded_client_meta = None if client_meta is None else Raw(msgspec.json.encode(client_meta))
 
+    def members(self, options: CallOptions) -> Mapping[str, Any] | None:
+        """Return the members of `_meta` that the options of a call set; None for none."""
+        members, capabilities, level = options.get("meta"), options.get("capabilities"), options.get("log_level")
+        if not self.is_modern or (capabilities is None and level is None):
+            return members
+        made: dict[str, Any] = dict(members or {})
+        if capabilities is not None:
+            made[CAPABILITIES] = capabilities
+        if level is not None:
+            made[LOG_LEVEL] = level
+        return made
+
     def meta(self, members: Mapping[str, Any] | None) -> Any:
         """Return the `_meta` of a request, including these members, or UNSET."""
         if self._client_meta is None:
@@ -68,13 +81,13 @@ class RequestEncoder:
             return with_meta(cast(Any, type(params)))(params, meta)
         return _downgrade(method, self.revision)(params, meta)
 
-    def plain_params(self, params: Mapping[str, Any] | None, members: Mapping[str, Any] | None) -> dict[str, Any]:
+    def plain_params(self, params: Mapping[str, Any] | None, options: CallOptions) -> dict[str, Any]:
         """Return the parameters of a method that the protocol does not have. A `_meta` in `params` takes precedence."""
         own = dict(params or {})
-        meta = {**(self._client_meta or {}), **(members or {})}
+        meta = {**(self._client_meta or {}), **(self.members(options) or {})}
         return {**own, "_meta": {**meta, **own.get("_meta", {})}} if meta else own
 
-    def own_params(self, record: Method[Any, Any], params: Any, members: Mapping[str, Any] | None) -> dict[str, Any]:
+    def own_params(self, record: Method[Any, Any], params: Any, options: CallOptions) -> dict[str, Any]:
         """Return the parameters of a method of a package that extends the protocol, as plain JSON.
 
         The client writes `_meta`. Raises `DecodeError` for parameters that do not fit.
@@ -82,21 +95,21 @@ class RequestEncoder:
         types = types_of(record)
         plain = dict(params or {}) if params is None or is_mapping(params) else types.to_builtins(params)
         own = {key: value for key, value in plain.pop("_meta", {}).items() if key not in META_PLACEHOLDER}
-        meta = {**own, **(self._client_meta or {}), **(members or {})}
+        meta = {**own, **(self._client_meta or {}), **(self.members(options) or {})}
         if record.params is not NoneType:
             declared: Any = getattr(record.params, "model_fields", None) or dir(record.params)
             required = {"_meta": {**META_PLACEHOLDER, **meta}} if "meta" in declared else {}
             types.from_builtins({**plain, **required}, record.params)
         return {**plain, "_meta": meta} if meta else plain
 
-    def exact_params(self, record: Method[Any, Any], params: Any, members: Mapping[str, Any] | None) -> Any:
+    def exact_params(self, record: Method[Any, Any], params: Any, options: CallOptions) -> Any:
         """Return parameters that are given in the server's revision. Raises `DecodeError` for an invalid mapping."""
         if params is None or is_mapping(params):
             plain = dict(params or {})
             if self._client_meta is not None:  # modern revisions require it
                 plain["_meta"] = {**self._client_meta, **plain.get("_meta", {})}
             params = types_of(record).from_builtins(plain, record.params)
-        meta = {**(self._client_meta or {}), **(members or {})}
+        meta = {**(self._client_meta or {}), **(self.members(options) or {})}
         built = types_of(record).to_builtins(params)
         return {**built, "_meta": {**built.get("_meta", {}), **meta}} if meta else built
 

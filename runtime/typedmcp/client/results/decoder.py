@@ -25,6 +25,7 @@ import msgspec
 from msgspec import Raw, UnsetType
 
 from mcpspec.support.converters import RESULT_DEFAULTS, Converter, DroppedFields
+from mcpspec.support.members import declared_members, is_open, is_struct
 from mcpspec.support.objects import Member, Shape, UnionOptions, is_array, is_object, spread_union, strip_absent
 from mcpspec.support.structs import OpenObject, dec_hook, decode
 from typedmcp import dialect
@@ -307,9 +308,9 @@ class _SlowDecoder:
         value = self._decode_or_repair(raw, place, path, report)
         if value is not _INVALID or (parts := _try(_split_object, raw)) is _INVALID:
             return value
-        if _is_open(place.target):
+        if is_open(place.target):
             return self._decode_open_object(parts, place.target, path, report)
-        if member.required and _is_struct(place.source):
+        if member.required and is_struct(place.source):
             return self._decode_object(parts, place.source, place.target, path, report)
         return _INVALID
 
@@ -329,14 +330,13 @@ class _SlowDecoder:
     ) -> Any:
         """Return an open object without the declared members that are invalid."""
         members = {key: _to_plain(raw) for key, raw in parts.items()}
-        hints = get_type_hints(kind, include_extras=True)
-        for name, declared in kind.__attributes__.items():
-            wire, hint = declared.wire, strip_absent(hints[name], UnsetType)
-            place, member_path = self.place(hint, hint), f"{path}[{json.dumps(wire)}]"
+        for wire, (declared, is_required) in declared_members(kind).items():
+            hint, member_path = strip_absent(declared, UnsetType), f"{path}[{json.dumps(wire)}]"
+            place = self.place(hint, hint)
             value = self._decode_or_repair(parts[wire], place, member_path, report) if wire in parts else _INVALID
             if value is not _INVALID:
                 members[wire] = value
-            elif declared.required:
+            elif is_required:
                 return _INVALID
             elif wire in parts:
                 report.add(place.explain(parts[wire], member_path), members.pop(wire))
@@ -517,19 +517,17 @@ def _add_constants(value: dict[str, Any], kind: type[OpenObject], path: str, rep
 @cache
 def _constants(kind: type[OpenObject]) -> dict[str, Any]:
     """Return the constants among the members that an open object requires."""
-    hints = get_type_hints(kind, include_extras=True)
-    required = {each.wire: hints[name] for name, each in kind.__attributes__.items() if each.required}
     return {
         wire: get_args(hint)[0]
-        for wire, hint in required.items()
-        if get_origin(hint) is Literal and len(get_args(hint)) == 1
+        for wire, (hint, is_required) in declared_members(kind).items()
+        if is_required and get_origin(hint) is Literal and len(get_args(hint)) == 1
     }
 
 
 @cache
 def _members(kind: Any) -> dict[str, Member]:
     """Return the members of an object type by their Python names."""
-    if not _is_struct(kind):
+    if not is_struct(kind):
         return {}
     hints = get_type_hints(kind, include_extras=True)
     return {
@@ -562,25 +560,17 @@ class _TypeOptions:
 @cache
 def _options(hint: Any) -> _TypeOptions:
     options = spread_union(hint)
-    kinds = [option for option in options if _is_struct(option)]
+    kinds = [option for option in options if is_struct(option)]
     return _TypeOptions(
         item=next((item for option in options if (item := _item_type(option)) is not None), None),
         kinds=kinds,
         union=UnionOptions(kinds, lambda kind: Shape(tuple(_members(kind).values()))),
         accepts_null=any(option in (Any, NoneType) for option in options),
-        open=next((option for option in options if _is_open(option)), None),
+        open=next((option for option in options if is_open(option)), None),
     )
-
-
-def _is_struct(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
 
 
 def _item_type(hint: Any) -> Any:
     """Return the type of a list's items, or None for other types."""
     hint = get_args(hint)[0] if get_origin(hint) is Annotated else hint
     return get_args(hint)[0] if get_origin(hint) is list else None
-
-
-def _is_open(hint: Any) -> bool:
-    return isinstance(hint, type) and issubclass(hint, OpenObject)

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, TypeAlias
 
 from typedmcp import dialect
+from typedmcp.client.requests.call_options import CallOptions
 from typedmcp.errors import ConnectionLostError, Error, RequestTimeoutError
 from typedmcp.protocol.framing import RequestId
 from typedmcp.protocol.notifications import Change
@@ -47,8 +48,8 @@ class Subscription:
         timeout: float | None,
         lists: Iterable[Change],
         uris: Iterable[str],
-        members: Mapping[str, Any] | None = None,
-        meta: Mapping[str, Any] | None = None,
+        members: Mapping[str, Any] | None,
+        options: CallOptions,
     ) -> None:
         self._listen = listen
         self._timeout = timeout
@@ -58,8 +59,8 @@ class Subscription:
         """The resources that are subscribed to."""
         self.members: Mapping[str, Any] = dict(members or {})
         """The members of the filter that extensions add, by name."""
-        self.meta: Mapping[str, Any] | None = meta
-        """Members of the `_meta` of the request, on modern servers."""
+        self.options: CallOptions = options
+        """The options of the request, on modern servers."""
         self.granted_members: Mapping[str, Any] = {}
         """The members that a modern server agreed to, by name, with those of the protocol."""
         self.granted: D.SubscriptionFilter | None = None

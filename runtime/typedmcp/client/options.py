@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import ssl
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict
+from urllib.parse import unquote, urlsplit
 
 from typedmcp import dialect
-from typedmcp.client.incoming.callbacks import Elicit, ElicitUrl, Roots, Sample
-from typedmcp.client.incoming.roots import to_root
 from typedmcp.client.requests.call_options import CallOptions, check_call_options, check_times
 from typedmcp.errors import UsageError
 from typedmcp.frames import FrameSink, OnFrame, check_record
@@ -25,9 +25,34 @@ if TYPE_CHECKING:
     from typedmcp.client.http.endpoint import Credentials
     from typedmcp.protocol.extensions import Extension
 
-__all__ = ["URL_OPTIONS", "CallOptions", "ConnectOptions", "check_call_options", "check_connect_options", "check_level"]
+__all__ = [
+    "URL_OPTIONS", "CallOptions", "ConnectOptions", "check_call_options", "check_connect_options", "check_level",
+    "to_root",
+]  # fmt: skip
 
 D = dialect.structs
+
+Sample: TypeAlias = Callable[
+    ["D.CreateMessageRequestParams"], "D.CreateMessageResult | str | Awaitable[D.CreateMessageResult | str]"
+]
+"""Asks the model for a message. A string is the text of the answer of a model that is not named."""
+
+Elicit: TypeAlias = Callable[
+    ["D.ElicitRequestFormParams"],
+    "D.ElicitResult | Mapping[str, Any] | Awaitable[D.ElicitResult | Mapping[str, Any] | None] | None",
+]
+"""Asks the user to fill in a form.
+
+A mapping accepts, with this content and the form's defaults for other fields. None declines.
+"""
+
+ElicitUrl: TypeAlias = Callable[
+    ["D.ElicitRequestURLParams"], "D.ElicitResult | bool | Awaitable[D.ElicitResult | bool | None] | None"
+]
+"""Shows a URL to the user, and asks for consent before it is opened. True is consent; False and None decline."""
+
+Roots: TypeAlias = "Sequence[str | D.Root] | Callable[[], Sequence[str | D.Root] | Awaitable[Sequence[str | D.Root]]]"
+"""The roots, as URIs or `Root` objects, or a function that returns them."""
 
 OnLog: TypeAlias = "Callable[[D.LoggingMessageNotificationParams], object]"
 OnDiagnostic: TypeAlias = Callable[[Diagnostic], object]
@@ -118,6 +143,9 @@ class ConnectOptions(TypedDict, total=False):
     """URLs only: try HTTP with SSE (2024-11-05) first, whose event stream is at the URL. Default: False."""
 
 
+_URI: Final = re.compile(r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/]|%[0-9A-Fa-f]{2})*")
+"""The characters of a `file://` URI after its scheme: one without a query and a fragment."""
+
 URL_OPTIONS = ("headers", "auth", "proxy", "tls", "reconnects", "sse")
 """The options that apply to URLs only."""
 
@@ -157,3 +185,31 @@ def check_level(level: str) -> None:
     """Raise `UsageError` for an unknown log level."""
     if level not in LEVELS:
         raise UsageError(f"unknown log level {level!r}; known: {', '.join(LEVELS)}")
+
+
+# Roots: https://modelcontextprotocol.io/specification/2026-07-28/client/roots
+
+
+def to_root(value: Any) -> D.Root:
+    """Return a root from a URI or a `Root`. Raises `UsageError` unless its URI is an absolute `file://` URI."""
+    root: Any = D.Root(uri=value) if isinstance(value, str) else value
+    fault = _find_root_fault(getattr(root, "uri", None))
+    if fault is not None:
+        raise UsageError(f"roots: {value!r} {fault}; expected a URI such as Path.cwd().as_uri()")
+    return root  # type: ignore[no-any-return]
+
+
+def _find_root_fault(uri: object) -> str | None:
+    if not isinstance(uri, str):
+        return "is neither a URI nor a Root"
+    scheme, _, rest = uri.partition("://")
+    if scheme.lower() != "file":
+        return "is not a file:// URI"
+    if not _URI.fullmatch(rest):
+        return "has characters that must be percent-encoded"
+    path = unquote(urlsplit(uri).path)
+    if not path.startswith("/"):
+        return "has no absolute path"
+    if any(part in (".", "..") for part in re.split(r"[/\\]", path)) or "\0" in path:
+        return "has segments that lead out of a folder"
+    return None

@@ -135,7 +135,7 @@ class FairLimit:
 
     def try_acquire(self, caller: Hashable = None) -> bool:
         """Begin a use if there is room at once. Return whether it has begun."""
-        if self.used >= self.limit or not self._may_take(caller):
+        if self.used >= self.limit or (self._has_shares and not self._may_take(caller)):
             return False
         self._take(caller)
         return True
@@ -177,7 +177,7 @@ class FairLimit:
             taken = self._shares.pop(caller) - 1
             if taken:
                 self._shares[caller] = taken
-        while self.used < self.limit and (next_caller := self._next_caller()) is not _NOBODY:
+        while self._queues and self.used < self.limit and (next_caller := self._next_caller()) is not _NOBODY:
             turns = self._queues.pop(next_caller)
             turn, _ = turns.popitem(last=False)
             if turns:

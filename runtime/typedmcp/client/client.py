@@ -112,6 +112,7 @@ class Client:
                 result, ExtendedCall(access, method, params, options)
             )
 
+        access.calls, access.connection, access.incoming = self._calls, self._connection, self._incoming
         self._incoming.extensions = extensions
         self._calls.legacy_forms = [each.legacy for each in extensions if each.legacy is not None]
         self._incoming.is_declared = self._has_declared
@@ -495,7 +496,11 @@ class Client:
 
 
 class _ExtensionAccess:
-    """The part of a client that its extensions use: an `ExtensionClient`."""
+    """The part of a client that its extensions use: an `ExtensionClient`. `calls` and the others are set later."""
+
+    calls: CallRunner
+    connection: ConnectionManager
+    incoming: IncomingMessageHandler
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -506,24 +511,24 @@ class _ExtensionAccess:
 
     @property
     def limits(self) -> Limits:
-        return self._client._connection.limits
+        return self.connection.limits
 
     @property
     def is_closed(self) -> bool:
-        return self._client._connection.is_closed
+        return self.connection.is_closed
 
     async def connect(self) -> ServerDescription:
-        await self._client._connection.connect()
-        return self._client.server
+        await self.connection.connect()
+        return self.connection.server
 
     async def answer(self, method: str, request: Any) -> Any:
-        return await self._client._calls.answer(method, request)
+        return await self.calls.answer(method, request)
 
     def listen(self, members: Mapping[str, Any]) -> Subscription:
         return self._client.listen(members=members)
 
     def tolerate(self, text: str, method: str) -> bool:
-        return self._client._incoming.tolerate(text, method)
+        return self.incoming.tolerate(text, method)
 
 
 # Imported when they are needed: the support for Python types takes a while to load.

@@ -175,7 +175,9 @@ class ServerConfig:
         """Calls a tool, without the middleware of a `Server`."""
         if "complete" in self.functions:
             self.functions["complete"] = guard_completion(self.functions["complete"], lambda: self.capabilities)
-        self.empty_lists: dict[str, Callable[..., Any]] = self._empty_lists()
+        self.empty_lists: dict[str, Callable[..., Any]] = empty_lists(
+            self.functions, self.capabilities, self.codec, self.methods
+        )
         """Functions for the lists that the capabilities promise and the handler lacks."""
         self.state_signer: StateSigner = options.get("state_signer") or StateSigner()
         self.used_states: UsedStates = UsedStates()
@@ -289,9 +291,6 @@ class ServerConfig:
             return made
 
         return extended
-
-    def _empty_lists(self) -> dict[str, Callable[..., Any]]:
-        return empty_lists(self.functions, self.capabilities, self.codec, self.methods)
 
     def report(self, diagnostic: Diagnostic) -> None:
         """Pass a diagnostic to `on_diagnostic`. Errors that it raises are logged."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import wraps
-from typing import Any, NamedTuple, Protocol, TypeAlias, cast
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
@@ -13,7 +13,14 @@ from mcpspec.support.handlers import MaybeAwaitable
 from typedmcp import dialect
 from typedmcp.errors import MethodNotFoundError, MissingCapabilityError, UsageError
 from typedmcp.protocol.codec import Backend, MethodTable, OwnMethod
-from typedmcp.protocol.extensions import DeclaredExtensions, Extension, ExtensionResult, check_distinct, merged_names
+from typedmcp.protocol.extensions import (
+    DeclaredExtensions,
+    Extension,
+    ExtensionResult,
+    check_distinct,
+    check_settings,
+    merged_names,
+)
 from typedmcp.server.handlers import runs_in_thread
 
 __all__ = [
@@ -65,38 +72,30 @@ class LegacyForm(Protocol):
         ...
 
 
-class OfferedExtension(Protocol):
-    """An extension as a server offers it, such as `ServerExtension`."""
+class OfferedExtension:
+    """An extension as a server offers it. `ServerExtension` is one to which handlers can be added."""
 
-    @property
-    def extension(self) -> Extension: ...
-    @property
-    def settings(self) -> Mapping[str, Any]: ...
-    @property
-    def lifespan(self) -> Callable[[Any], AbstractAsyncContextManager[Any]] | None: ...
-    @property
-    def handlers(self) -> Mapping[str, Callable[[Any, Any], Any]]: ...
-    @property
-    def filters(self) -> Mapping[str, tuple[Any, Callable[[Any, Any], AbstractAsyncContextManager[Any]]]]: ...
-    @property
-    def run_tool(self) -> RunTool | None: ...
-    @property
-    def adapt_tool(self) -> AdaptTool | None: ...
-    @property
-    def legacy(self) -> LegacyForm | None: ...
+    run_tool: RunTool | None = None
+    """Runs the tools that have the option `task`, if the extension can."""
+    adapt_tool: AdaptTool | None = None
+    """Adapts the tools of a `Server` to the client that lists them, if the extension has to."""
+    legacy: LegacyForm | None = None
+    """The form of the extension on legacy revisions whose protocol has it, if there are any."""
 
-
-class _BareExtension(NamedTuple):
-    """An extension without settings and handlers."""
-
-    extension: Extension
-    settings: Mapping[str, Any] = {}
-    lifespan: None = None
-    handlers: Mapping[str, Callable[[Any, Any], Any]] = {}
-    filters: Mapping[str, tuple[Any, Callable[[Any, Any], AbstractAsyncContextManager[Any]]]] = {}
-    run_tool: None = None
-    adapt_tool: None = None
-    legacy: None = None
+    def __init__(
+        self,
+        extension: Extension,
+        settings: Mapping[str, Any] | msgspec.Struct | None = None,
+        lifespan: Callable[[Any], AbstractAsyncContextManager[Any]] | None = None,
+    ) -> None:
+        self.extension: Extension = extension
+        self.settings: Mapping[str, Any] = check_settings(extension.identifier, settings)
+        """The settings that the server declares, as plain JSON."""
+        self.lifespan: Callable[[Any], AbstractAsyncContextManager[Any]] | None = lifespan
+        self.handlers: dict[str, Callable[[Any, Any], Any]] = {}
+        """The handlers of requests and notifications, by method."""
+        self.filters: dict[str, tuple[Any, Callable[[Any, Any], AbstractAsyncContextManager[Any]]]] = {}
+        """The types of members of the filter of `subscriptions/listen`, and the functions that serve them, by name."""
 
 
 class ExtensionSetup(NamedTuple):
@@ -133,9 +132,9 @@ def offered(given: Iterable[object]) -> list[OfferedExtension]:
     made: list[OfferedExtension] = []
     for each in given:
         if isinstance(each, Extension):
-            made.append(_BareExtension(each))
-        elif isinstance(getattr(each, "extension", None), Extension) and hasattr(each, "handlers"):
-            made.append(cast(OfferedExtension, each))
+            made.append(OfferedExtension(each))
+        elif isinstance(each, OfferedExtension):
+            made.append(each)
         else:
             raise UsageError(f"extensions must be ServerExtension objects, not {each!r}")
     check_distinct([each.extension for each in made])

@@ -16,11 +16,18 @@ import msgspec
 from mcpspec.support.handlers import MaybeAwaitable
 from mcpspec.support.methods import Method
 from typedmcp.errors import UsageError
-from typedmcp.protocol.extensions import Extension, check_settings
+from typedmcp.protocol.extensions import Extension
 from typedmcp.server.config import ServerConfig
 from typedmcp.server.context import Context
 from typedmcp.server.extension_filters import ExtensionListener
-from typedmcp.server.extension_setup import AdaptTool, LegacyForm, RunTool, ToolTask, require_extension
+from typedmcp.server.extension_setup import (
+    AdaptTool,
+    LegacyForm,
+    OfferedExtension,
+    RunTool,
+    ToolTask,
+    require_extension,
+)
 
 __all__ = [
     "AdaptTool", "ExtensionHandler", "ExtensionListener", "LegacyForm", "OpenFilter", "RunTool", "ServerExtension",
@@ -39,7 +46,7 @@ OpenFilter: TypeAlias = Callable[[T, ExtensionListener], AbstractAsyncContextMan
 nothing."""
 
 
-class ServerExtension:
+class ServerExtension(OfferedExtension):
     """An extension as a server offers it. `Server`, `asgi` and `serve` take it in the list `extensions`.
 
     `settings` are declared in `capabilities.extensions`. `lifespan` takes the `ServerConfig` and returns an async
@@ -54,13 +61,6 @@ class ServerExtension:
     ```
     """
 
-    run_tool: RunTool | None = None
-    """Runs the tools that have the option `task`, if the extension can."""
-    adapt_tool: AdaptTool | None = None
-    """Adapts the tools of a `Server` to the client that lists them, if the extension has to."""
-    legacy: LegacyForm | None = None
-    """The form of the extension on legacy revisions whose protocol has it, if there are any."""
-
     def __init__(
         self,
         extension: Extension,
@@ -70,14 +70,7 @@ class ServerExtension:
     ) -> None:
         if lifespan is not None and not callable(lifespan):
             raise UsageError(f"{extension.identifier}: lifespan must be a function, not {lifespan!r}")
-        self.extension: Extension = extension
-        self.settings: Mapping[str, Any] = check_settings(extension.identifier, settings)
-        """The settings that the server declares, as plain JSON."""
-        self.lifespan: Callable[[ServerConfig], AbstractAsyncContextManager[Any]] | None = lifespan
-        self.handlers: dict[str, Callable[[Any, Any], Any]] = {}
-        """The handlers of requests and notifications, by method."""
-        self.filters: dict[str, tuple[Any, Callable[[Any, Any], AbstractAsyncContextManager[Any]]]] = {}
-        """The types of members of the filter of `subscriptions/listen`, and the functions that serve them, by name."""
+        super().__init__(extension, settings, lifespan)
 
     def __repr__(self) -> str:
         return f"<ServerExtension {self.extension.identifier}>"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -19,43 +19,29 @@ from typedmcp.server.context import Context
 from typedmcp.server.http.channel import HttpChannel
 from typedmcp.server.http.clients import REQUEST_SCOPE
 from typedmcp.server.http.messages import LARGE_BODY_BYTES, RETRY_LATER, HTTPException, Receive, respond
+from typedmcp.server.http.stored_session import StoredSession
 from typedmcp.server.http.streams import EventStream
 
-__all__ = ["Post", "SessionChanges"]
+__all__ = ["Post"]
 
 _STORED = frozenset(("subscribe", "unsubscribe"))
 """The handlers that wait for the store alone."""
 
 
-class SessionChanges(Protocol):
-    """Changes of a session that have to be stored before a response is sent."""
-
-    @property
-    def is_unsaved(self) -> bool:
-        """True if there are changes."""
-        ...
-
-    async def save(self, channel: HttpChannel) -> list[tuple[bytes, bytes]] | None:
-        """Store the changes, and return further headers of the response. Raises `ConnectionError`."""
-        ...
-
-
 class Post:
-    """One POST that has no immediate response. `changes` are those of its session, if it has one."""
+    """One POST that has no immediate response. `stored` is its session, if it has one."""
 
-    __slots__ = ("_changed", "_changes", "_channel", "_pumping", "_receive", "_state", "_watching")
+    __slots__ = ("_channel", "_pumping", "_receive", "_state", "_stored", "_watching")
 
-    def __init__(self, channel: HttpChannel, receive: Receive, changes: SessionChanges | None = None) -> None:
+    def __init__(self, channel: HttpChannel, receive: Receive, stored: StoredSession | None = None) -> None:
         self._channel = channel
         self._receive = receive
-        self._changes = changes
+        self._stored = stored
         self._state = channel.target.state
         self._pumping: asyncio.Task[None] | None = None
         """Sends the stream while the handler waits or changes are stored; None if `finish` sends it itself."""
         self._watching: asyncio.Task[None] | None = None
         """Waits for the disconnection of the client, once the handler has waited for a moment."""
-        self._changed: asyncio.Future[None] | None = None
-        """Completes once a request has been answered or abandoned."""
 
     async def run(self, body: bytes) -> None:
         """Handle the message, and send the response."""
@@ -186,14 +172,14 @@ class Post:
 
     @property
     def _is_unsaved(self) -> bool:
-        return self._changes is not None and self._changes.is_unsaved
+        return self._stored is not None and self._stored.is_unsaved
 
     async def _save_changes(self) -> list[tuple[bytes, bytes]] | None:
         """Store the changes of the session, and return further headers of the response."""
-        if self._changes is None or not self._changes.is_unsaved:
+        if self._stored is None or not self._stored.is_unsaved:
             return None
         try:
-            return await self._changes.save(self._channel)
+            return await self._stored.save_for(self._channel)
         except ConnectionError as error:
             if self._channel.stream is None:
                 raise

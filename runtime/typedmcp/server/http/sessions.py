@@ -81,9 +81,9 @@ class Sessions:
             raise HTTPException(
                 400, "Mcp-Session-Id: required, but missing; the response to initialize has it as a header"
             )
-        session = StoredSession(self._state, secrets.token_urlsafe(24))
+        session = StoredSession(self._state, secrets.token_urlsafe(24), self.create)
         channel = HttpChannel(session.target, headers, principal, send)
-        await Post(channel, receive, _NewSession(self, session)).run(body)
+        await Post(channel, receive, session).run(body)
 
     async def create(self, session: StoredSession, channel: HttpChannel) -> None:
         """Store the session that a handshake begins. Raises `HTTPException` if a limit is reached."""
@@ -349,25 +349,6 @@ class Sessions:
         stored = self.loaded.get(id)
         if stored is not None and fields is not None:
             self._refresh_fields(stored, fields, now)
-
-
-class _NewSession:
-    """The changes of a session that its first POST may begin."""
-
-    is_unsaved = True
-
-    def __init__(self, sessions: Sessions, session: StoredSession) -> None:
-        self._sessions = sessions
-        self._session = session
-
-    async def save(self, channel: HttpChannel) -> list[tuple[bytes, bytes]] | None:
-        """Store the session if the handshake has succeeded, and return the header with its id."""
-        headers = None
-        if self._session.client is not None and channel.code is None:
-            await self._sessions.create(self._session, channel)
-            headers = [(b"mcp-session-id", self._session.id.encode())]
-        await self._session.save()
-        return headers
 
 
 async def _feed(

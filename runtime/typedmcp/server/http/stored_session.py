@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -101,14 +101,21 @@ class StoredSession(SessionHome):
     """
 
     __slots__ = (
-        "_missed_subscriptions", "_name", "_saved_at", "fields", "id", "loop", "on_frame", "outlet", "session", "state",
-        "target", "unsaved", "used_at",
+        "_missed_subscriptions", "_name", "_saved_at", "create", "fields", "id", "loop", "on_frame", "outlet",
+        "session", "state", "target", "unsaved", "used_at",
     )  # fmt: skip
 
     is_stored = True
 
-    def __init__(self, state: AppState, id: str) -> None:
+    def __init__(
+        self,
+        state: AppState,
+        id: str,
+        create: Callable[[StoredSession, HttpChannel], Awaitable[None]] | None = None,
+    ) -> None:
         self.state: AppState = state
+        self.create: Callable[[StoredSession, HttpChannel], Awaitable[None]] | None = create
+        """Stores the session, if it is a new one."""
         self.loop: asyncio.AbstractEventLoop = state.loop
         self.id: str = id
         self.fields: dict[str, str] = {}
@@ -198,10 +205,22 @@ class StoredSession(SessionHome):
 
     @property
     def is_unsaved(self) -> bool:
-        """True while there are changes to store."""
-        return bool(self.unsaved)
+        """True while there are changes to store before a response is sent, such as the session itself."""
+        return self.create is not None or bool(self.unsaved)
 
-    async def save(self, channel: HttpChannel | None = None) -> None:  # noqa: ARG002  # a new session needs it
+    async def save_for(self, channel: HttpChannel) -> list[tuple[bytes, bytes]] | None:
+        """Store the changes that a request has made, and return further headers of its response.
+
+        A new session is stored if its handshake has succeeded. Raises `ConnectionError`, and `HTTPException` at limits.
+        """
+        headers = None
+        if self.create is not None and self.client is not None and channel.code is None:
+            await self.create(self, channel)
+            self.create, headers = None, [(b"mcp-session-id", self.id.encode())]
+        await self.save()
+        return headers
+
+    async def save(self) -> None:
         """Run the pending store operations. Raises `ConnectionError`."""
         while self.unsaved:
             await self.unsaved.pop(0)

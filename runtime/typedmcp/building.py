@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from mcpspec.support.structs import from_builtins, to_builtins
     from typedmcp.fetch import FetchClient
     from typedmcp.protocol.diagnostics import deliver_diagnostic
-    from typedmcp.protocol.form_answers import find_answer_fault, find_field_fault
     from typedmcp.protocol.headers import decode_header
+    from typedmcp.protocol.input_checks import find_answer_fault, find_field_fault
     from typedmcp.protocol.option_checks import check_flag, check_integer, check_list, check_names, check_seconds
     from typedmcp.protocol.text import escape_controls, log_failure, visible
     from typedmcp.transports.concurrency import FairLimit, is_awaitable, limit_time, run_in_daemon_thread
@@ -35,7 +35,7 @@ else:
         "typedmcp.fetch": ["FetchClient"],
         "typedmcp_schemas.nesting": ["decode_json", "encode_json"],
         "typedmcp.protocol.diagnostics": ["deliver_diagnostic"],
-        "typedmcp.protocol.form_answers": ["find_answer_fault", "find_field_fault"],
+        "typedmcp.protocol.input_checks": ["find_answer_fault", "find_field_fault"],
         "typedmcp.protocol.headers": ["decode_header"],
         "typedmcp.protocol.option_checks": [
             "check_flag", "check_integer", "check_list", "check_names", "check_seconds",

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from typedmcp.client.http.authorization import Credentials
-from typedmcp.protocol.json_results import JsonResult
+from typedmcp.protocol.codec import JsonResult
 from typedmcp.protocol.notifications import Change
 from typedmcp.server.extension_filters import ExtensionListener
 from typedmcp.server.extension_setup import OfferedExtension

@@ -25,7 +25,7 @@ def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
 CORE = {
     "": "dialect errors frames limits observers protocol revisions server transports",
     "dialect": "methods structs",
-    "protocol": "backends budgets codec diagnostics framing json_results meta notifications nulls "
+    "protocol": "backends budgets codec diagnostics framing meta notifications nulls "
     "option_checks pending repairs text",
     "revisions": "capabilities conversions features input_requests notifications",
     "server": "attempts batches built_in call_states calls changes channel config connection context engine "

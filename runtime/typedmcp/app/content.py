@@ -1,18 +1,22 @@
-"""Content blocks: text as it is, images, audio and files as media, everything else as JSON text."""
+"""Content blocks: text as it is, images, audio and files as media, everything else as JSON text.
+
+Functions may return the protocol's types of either library, exact, of `mcpspec.compat`, or official. Content and
+results become everyday Structs. Other types of the protocol are data, like any class.
+"""
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 import msgspec
 
 from mcpspec.support.structs import may_contain_non_finite, reject_non_finite
 from typedmcp import dialect
-from typedmcp.app.protocol_types import BLOCK_NAMES, is_protocol_type, to_everyday
 from typedmcp.errors import UsageError
+from typedmcp.protocol.backends import to_plain, to_struct
 from typedmcp_schemas import enc_hook, to_builtins
 from typedmcp_schemas.nesting import MAX_VALUE_DEPTH, encode_json
 
@@ -20,9 +24,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
-    "BLOCK_TYPES", "BYTES_TYPES", "SEQUENCE_TYPES", "Audio", "ContentBlock", "File", "Image", "MediaFile",
-    "contains_blocks", "detect_media_type", "encode_base64", "encode_text", "file_contents", "to_block",
-    "to_block_of", "to_blocks", "to_content",
+    "BLOCK_NAMES", "BLOCK_TYPES", "BYTES_TYPES", "SEQUENCE_TYPES", "Audio", "ContentBlock", "File", "Image",
+    "MediaFile", "OtherRevisionError", "contains_blocks", "detect_media_type", "encode_base64", "encode_text",
+    "file_contents", "is_protocol_type", "to_block", "to_block_of", "to_blocks", "to_content", "to_everyday",
 ]  # fmt: skip
 
 D = dialect.structs
@@ -46,6 +50,46 @@ _SUBTYPES = {"jpg": "jpeg", "svg": "svg+xml", "mp3": "mpeg", "m4a": "mp4"}
 _TEXT_SUFFIXES = ("/json", "+json", "/xml", "+xml", "/yaml", "/toml", "/javascript")
 """Suffixes of media types that are text, in addition to `text/…`."""
 _UNKNOWN = "application/octet-stream"
+
+BLOCK_NAMES: Final = frozenset({"TextContent", "ImageContent", "AudioContent", "ResourceLink", "EmbeddedResource"})
+_ROOTS: Final = ("mcpspec", "mcp", "mcp_types")
+"""The packages with the protocol's types: ours, and the official ones of 1.x and 2.x."""
+_EVERYDAY: Final = D.TextContent.__module__
+_DIALECT: Final = _EVERYDAY.split(".")[1]
+
+
+class OtherRevisionError(TypeError):
+    """A function returned content or a result of another revision."""
+
+
+def is_protocol_type(kind: Any, names: frozenset[str]) -> bool:
+    """Return whether a class is one of the protocol's types with these names, of any library and revision."""
+    return getattr(kind, "__name__", None) in names and _path(kind)[0] in _ROOTS
+
+
+def to_everyday(value: Any, names: frozenset[str]) -> Any:
+    """Return a value of the protocol's types with these names as an everyday Struct, and any other value as it is.
+
+    Raises `OtherRevisionError` for a type of another revision.
+    """
+    kind = value.__class__
+    if kind.__name__ not in names or kind.__module__ == _EVERYDAY or not is_protocol_type(kind, names):
+        return value
+    root, package, *_ = _path(kind)
+    if root == "mcpspec" and package not in (_DIALECT, "compat", "ext"):
+        version = dialect.methods.PROTOCOL_VERSION
+        raise OtherRevisionError(
+            f"{kind.__name__} of {root}.{package}; return that of typedmcp.types, "
+            f"or mcpspec.convert(value, to={version!r}).value"
+        )
+    made = to_struct(value)
+    if made.__class__.__module__ == _EVERYDAY:
+        return made
+    return D.from_builtins(to_plain(made), getattr(D, kind.__name__))  # the same type in an extension
+
+
+def _path(kind: Any) -> list[str]:
+    return f"{kind.__module__}.".split(".")
 
 
 def detect_media_type(data: bytes) -> str:

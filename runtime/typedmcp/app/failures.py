@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from mcpspec.support.error_text import format_value
-from typedmcp.app.protocol_types import OtherRevisionError
+from typedmcp.app.content import OtherRevisionError
 from typedmcp.app.results import ReturnTypeError, describe_exception
 from typedmcp.transports.concurrency import is_awaitable
 from typedmcp_schemas import to_builtins

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 from mcpspec.support.objects import is_object
 from typedmcp import dialect
 from typedmcp.app.calls import call_function
-from typedmcp.app.content import SEQUENCE_TYPES, to_block_of
+from typedmcp.app.content import SEQUENCE_TYPES, to_block_of, to_everyday
 from typedmcp.app.failures import unsendable
 from typedmcp.app.functions import read_signature
 from typedmcp.app.options import PromptOptions, convert_metadata
-from typedmcp.app.protocol_types import to_everyday
 from typedmcp.errors import InvalidParamsError
 from typedmcp.server.principal import check_scopes
 from typedmcp_schemas import ArgumentError, to_builtins

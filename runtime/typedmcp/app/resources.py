@@ -11,11 +11,10 @@ from msgspec.structs import replace
 from mcpspec.support.objects import is_array
 from typedmcp import dialect
 from typedmcp.app.calls import call_function
-from typedmcp.app.content import BYTES_TYPES, MediaFile, encode_base64, encode_text, file_contents
+from typedmcp.app.content import BYTES_TYPES, MediaFile, encode_base64, encode_text, file_contents, to_everyday
 from typedmcp.app.failures import unsendable
 from typedmcp.app.functions import read_signature
 from typedmcp.app.options import ResourceOptions, convert_metadata
-from typedmcp.app.protocol_types import to_everyday
 from typedmcp.app.templates import UriTemplate
 from typedmcp.errors import InvalidParamsError, ResourceNotFoundError, UsageError
 from typedmcp.server.principal import check_scopes

@@ -12,6 +12,7 @@ from msgspec import UNSET
 
 from typedmcp import dialect
 from typedmcp.app.content import (
+    BLOCK_NAMES,
     BLOCK_TYPES,
     BYTES_TYPES,
     SEQUENCE_TYPES,
@@ -21,10 +22,11 @@ from typedmcp.app.content import (
     MediaFile,
     contains_blocks,
     encode_text,
+    is_protocol_type,
     to_blocks,
     to_content,
+    to_everyday,
 )
-from typedmcp.app.protocol_types import BLOCK_NAMES, is_protocol_type, to_everyday
 from typedmcp.errors import UsageError
 from typedmcp.protocol.nulls import from_null, to_null
 from typedmcp_schemas import (

@@ -27,7 +27,6 @@ from typedmcp import dialect
 from typedmcp.errors import DecodeError, UsageError
 from typedmcp.protocol.backends import models, models_methods, to_struct
 from typedmcp.protocol.framing import RequestId
-from typedmcp.protocol.json_results import JsonResult, json_result_reader
 from typedmcp.protocol.nulls import remove_nulls
 from typedmcp.protocol.repairs import FindRepair, repair_finder
 from typedmcp.revisions.conversions import downgrader, upgrader
@@ -35,19 +34,8 @@ from typedmcp.revisions.features import DIALECT, FEATURES, Features, methods_of,
 from typedmcp_schemas.nesting import encode_json
 
 __all__ = [
-    "Backend",
-    "Codec",
-    "MethodCodec",
-    "MethodTable",
-    "Notification",
-    "OwnMethod",
-    "OwnTable",
-    "Response",
-    "codec_for",
-    "encode_error",
-    "encode_message",
-    "encoder",
-    "fallback_codec",
+    "Backend", "Codec", "JsonResult", "MethodCodec", "MethodTable", "Notification", "OwnMethod", "OwnTable", "Response",
+    "codec_for", "encode_error", "encode_message", "encoder", "fallback_codec", "json_result_reader",
 ]  # fmt: skip
 
 Backend: TypeAlias = Literal["msgspec", "pydantic"]
@@ -58,6 +46,30 @@ X = dialect.exact
 
 _DELIVERING: Final = "tasks/result"
 """The method of a legacy revision within which a server sends the input requests of a task."""
+
+
+class JsonResult(msgspec.Struct, frozen=True):
+    """A result as JSON of a revision, such as a gateway has it of a server. A handler may return it for any request.
+
+    It is sent as it is, with members that no schema knows. The request must have the same revision: otherwise nothing
+    is sent, and the client gets an internal error.
+    """
+
+    data: msgspec.Raw | dict[str, Any]
+    """The result: encoded, or a dict. A dict gets the name of the server in its `_meta` where the revision has that."""
+    revision: str
+    """The protocol revision that the result belongs to, such as `2025-11-25`."""
+
+
+def json_result_reader(revision: str) -> Converter:
+    """Return the converter of such results for requests of a revision: it raises `UsageError` for another revision."""
+
+    def read(value: Any, lost: DroppedFields) -> Any:  # noqa: ARG001  # nothing is converted
+        if value.revision != revision:
+            raise UsageError(f"a JsonResult of {value.revision} cannot answer a request of {revision}")
+        return value.data
+
+    return read
 
 
 class MethodTable(Protocol):

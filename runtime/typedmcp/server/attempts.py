@@ -61,7 +61,7 @@ class AskedQuestion(msgspec.Struct, array_like=True, frozen=True):
             return str(error)
         if self.form is None:
             return None
-        from typedmcp.protocol.form_answers import find_answer_fault  # here, since most servers never ask
+        from typedmcp.protocol.input_checks import find_answer_fault  # here, since most servers never ask
 
         return find_answer_fault(self.form, result)
 

@@ -29,10 +29,9 @@ from typedmcp import dialect
 from typedmcp.errors import MissingCapabilityError, RemoteError, UsageError
 from typedmcp.protocol.backends import to_plain
 from typedmcp.protocol.budgets import ByteBudget
-from typedmcp.protocol.codec import Response, encoder
+from typedmcp.protocol.codec import JsonResult, Response, encoder
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import OversizeMessage
-from typedmcp.protocol.json_results import JsonResult
 from typedmcp.protocol.repairs import Repair
 from typedmcp.server.built_in import served_functions
 from typedmcp.server.call_states import CallState

@@ -313,7 +313,7 @@ def _with_request_meta(ctx: Context, params: Any) -> Any:
 
 def _check_answer(form: Mapping[str, Any], result: Any) -> None:
     """Raise `InvalidParamsError` for an answer that does not fit its form."""
-    from typedmcp.protocol.form_answers import find_answer_fault  # here, since most servers never ask
+    from typedmcp.protocol.input_checks import find_answer_fault  # here, since most servers never ask
 
     if (fault := find_answer_fault(form, result)) is not None:
         raise InvalidParamsError(f"the answer does not fit the form: {fault}")

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from tests.helpers import run
-from typedmcp.server.http.waiting import WaitingRequests
+from typedmcp.server.http.state import WaitingRequests
 
 
 async def _receive() -> dict[str, Any]:

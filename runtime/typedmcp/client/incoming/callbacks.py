@@ -27,8 +27,7 @@ from typedmcp.errors import (
     to_invalid_params,
 )
 from typedmcp.observers import Instrumentation, MessageInfo, default_instrumentation
-from typedmcp.protocol.form_answers import find_answer_fault
-from typedmcp.protocol.input_checks import find_request_fault
+from typedmcp.protocol.input_checks import find_answer_fault, find_request_fault
 from typedmcp.revisions.capabilities import client_capabilities, missing_capabilities
 from typedmcp.revisions.features import methods_of, structs_of
 from typedmcp.revisions.input_requests import downgrade_result, upgrade_request

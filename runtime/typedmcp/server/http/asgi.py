@@ -26,7 +26,6 @@ from typedmcp.server.config import CANCELLATION_SHARE, ServerConfig, ServerOptio
 from typedmcp.server.http.access_log import ACCESS_LOG, AccessLogEntry, log_rejection
 from typedmcp.server.http.auth import LOOPBACK, AllowedHosts, Auth
 from typedmcp.server.http.channel import HttpChannel
-from typedmcp.server.http.clients import REQUEST_SCOPE, client_of_principal
 from typedmcp.server.http.cors import Cors, with_headers
 from typedmcp.server.http.header_cache import HeaderTemplate
 from typedmcp.server.http.header_checks import UNKNOWN_PARAMS
@@ -34,6 +33,7 @@ from typedmcp.server.http.legacy_sse import LegacySse
 from typedmcp.server.http.messages import (
     JSON_HEADER,
     LARGE_BODY_BYTES,
+    REQUEST_SCOPE,
     RETRY_LATER,
     AsgiMessage,
     ClientDisconnect,
@@ -48,6 +48,7 @@ from typedmcp.server.http.messages import (
     check_accept,
     check_length,
     check_mirrors,
+    client_of_principal,
     has_version,
     join_headers,
     path_of,

@@ -28,7 +28,6 @@ from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import Frame
 from typedmcp.server.batches import without_results
 from typedmcp.server.calls import LISTEN, ServedCalls
-from typedmcp.server.http.clients import client_at, client_of_principal
 from typedmcp.server.http.header_checks import (
     UNKNOWN_PARAMS,
     HeaderParams,
@@ -44,6 +43,8 @@ from typedmcp.server.http.messages import (
     Scope,
     Send,
     accepts,
+    client_at,
+    client_of_principal,
     headers_as_text,
 )
 from typedmcp.server.http.state import AppState

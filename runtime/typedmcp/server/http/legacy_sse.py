@@ -17,7 +17,6 @@ from typedmcp.protocol.budgets import CALL_BYTES, Hold
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.server.batches import without_results
 from typedmcp.server.connection import ServerConnection
-from typedmcp.server.http.clients import client_of_principal
 from typedmcp.server.http.messages import (
     LARGE_BODY_BYTES,
     NOT_A_SESSION,
@@ -29,10 +28,12 @@ from typedmcp.server.http.messages import (
     Receive,
     Scope,
     Send,
+    client_of_principal,
     headers_as_text,
     read_json_body,
     respond,
     too_many_bytes,
+    wait_for_disconnect,
 )  # fmt: skip
 from typedmcp.server.http.state import AppState
 from typedmcp.server.http.streams import EventStream
@@ -160,7 +161,7 @@ async def _wait_for_room(transport: _SseTransport, headers: Headers, body: bytes
     if not hold.size and not hold.take(size):  # a large body was admitted before
         raise too_many_bytes()
     hold.add(size - hold.size)
-    leaving = asyncio.ensure_future(_disconnected(receive))
+    leaving = asyncio.ensure_future(wait_for_disconnect(receive))
     try:
         while not transport.has_room:  # other messages that waited may have filled it again
             waiting = asyncio.ensure_future(transport.wait_for_room())
@@ -172,11 +173,6 @@ async def _wait_for_room(transport: _SseTransport, headers: Headers, body: bytes
                 raise ClientDisconnect
     finally:
         leaving.cancel()
-
-
-async def _disconnected(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 class LegacySse:

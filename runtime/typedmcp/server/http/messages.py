@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from contextvars import ContextVar
 from functools import lru_cache
+from ipaddress import IPv6Address, IPv6Network, ip_address
 from typing import Any, Final, TypeAlias, TypeVar
 
 from typedmcp.errors import INVALID_REQUEST, PARSE_ERROR, HeaderMismatchError
@@ -17,14 +19,15 @@ from typedmcp.protocol.budgets import Hold
 from typedmcp.protocol.codec import encode_error
 from typedmcp.protocol.framing import Frame, RequestId, classify, find_request_id
 from typedmcp.protocol.meta import VERSION
+from typedmcp.server.principal import Principal
 from typedmcp_schemas.nesting import is_too_deep, too_deep
 
 __all__ = [
-    "JSON_HEADER", "LARGE_BODY_BYTES", "NOT_A_SESSION", "PIECE_BYTES", "RETRY_LATER", "TOO_MANY_STREAMS",
-    "AsgiMessage", "ClientDisconnect", "HTTPException", "Headers", "RawHeaders", "Receive", "Scope", "Send", "accepts",
-    "body_too_deep", "cache_short_values", "check_accept", "check_length", "check_mirrors", "has_version",
-    "headers_as_text", "join_headers", "path_of", "read_json_body", "read_rest", "respond", "respond_unavailable",
-    "too_many_bytes",
+    "JSON_HEADER", "LARGE_BODY_BYTES", "NOT_A_SESSION", "PIECE_BYTES", "REQUEST_SCOPE", "RETRY_LATER",
+    "TOO_MANY_STREAMS", "AsgiMessage", "ClientDisconnect", "HTTPException", "Headers", "RawHeaders", "Receive", "Scope",
+    "Send", "accepts", "body_too_deep", "cache_short_values", "check_accept", "check_length", "check_mirrors",
+    "client_at", "client_of", "client_of_principal", "has_version", "headers_as_text", "join_headers", "path_of",
+    "read_json_body", "read_rest", "respond", "respond_unavailable", "too_many_bytes", "wait_for_disconnect",
 ]  # fmt: skip
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -89,6 +92,12 @@ def join_headers(headers: RawHeaders, limits: Limits) -> dict[bytes, bytes]:
         else:
             joined[name] += b", " + value
     return joined
+
+
+async def wait_for_disconnect(receive: Receive) -> None:
+    """Wait until a client has disconnected."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def headers_as_text(headers: Headers) -> dict[str, str]:
@@ -287,3 +296,32 @@ async def _send_pieces(send: Send, body: bytes) -> bytes:
 async def respond_unavailable(send: Send, text: str) -> None:
     """Send a response with status 503 and `Retry-After`."""
     await respond(send, 503, encode_error(None, INVALID_REQUEST, text), RETRY_LATER)
+
+
+REQUEST_SCOPE: ContextVar[Scope] = ContextVar("REQUEST_SCOPE")
+"""The scope of the request that a task serves. The hot path does not set it, which would cost 3 % of a request."""
+
+
+def client_of(principal: str | None) -> str | None:
+    """Return the client of the current request: its principal, by key, or its address. None if neither is known."""
+    if principal is not None:
+        return f"principal {principal}"
+    address = REQUEST_SCOPE.get({}).get("client")
+    return client_at(address[0]) if address else None
+
+
+def client_of_principal(principal: Principal | None) -> str | None:
+    """Return the client of the current request, which may have credentials."""
+    return client_of(None if principal is None else principal.key)
+
+
+@lru_cache(1024)
+def client_at(address: str) -> str:
+    """Return the client at an address, which is a network of 64 bits for IPv6: one client can have all of it."""
+    try:
+        parsed = ip_address(address.partition("%")[0])
+    except ValueError:  # a socket's path, or a name that a proxy has made
+        return f"address {address}"
+    if isinstance(parsed, IPv6Address):
+        return f"address {parsed.ipv4_mapped or IPv6Network((parsed.packed[:8] + bytes(8), 64))}"
+    return f"address {address}"

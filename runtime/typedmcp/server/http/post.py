@@ -17,8 +17,15 @@ from typedmcp.server.batches import BatchChannel, without_results
 from typedmcp.server.calls import LISTEN, SuspendedCall
 from typedmcp.server.context import Context
 from typedmcp.server.http.channel import HttpChannel
-from typedmcp.server.http.clients import REQUEST_SCOPE
-from typedmcp.server.http.messages import LARGE_BODY_BYTES, RETRY_LATER, HTTPException, Receive, respond
+from typedmcp.server.http.messages import (
+    LARGE_BODY_BYTES,
+    REQUEST_SCOPE,
+    RETRY_LATER,
+    HTTPException,
+    Receive,
+    respond,
+    wait_for_disconnect,
+)
 from typedmcp.server.http.stored_session import StoredSession
 from typedmcp.server.http.streams import EventStream
 
@@ -120,7 +127,7 @@ class Post:
         """Notice from now on when the client disconnects, which can then resume the stream of a stored session."""
 
         async def watch() -> None:
-            await _wait_for_disconnect(receive)
+            await wait_for_disconnect(receive)
             self._on_disconnect(ctx)
 
         self._watching = self._state.loop.create_task(watch())
@@ -157,7 +164,7 @@ class Post:
             watching.cancel()
 
     async def _watch_all(self) -> None:
-        await _wait_for_disconnect(self._receive)
+        await wait_for_disconnect(self._receive)
         for ctx in list(self._channel.target.calls.session.in_flight.values()):
             channel = ctx.channel
             if (channel.parent if isinstance(channel, BatchChannel) else channel) is self._channel:
@@ -209,11 +216,6 @@ class Post:
             text, scopes = _required_scopes(line)
             return list(self._state.auth.insufficient_scope(scopes, scope.get("root_path", ""), text).headers)
         return RETRY_LATER if status == 503 else None
-
-
-async def _wait_for_disconnect(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 def _required_scopes(line: bytes) -> tuple[str | None, list[str]]:

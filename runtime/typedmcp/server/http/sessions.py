@@ -15,7 +15,6 @@ from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import Frame, RequestId, classify
 from typedmcp.protocol.headers import to_text
 from typedmcp.server.http.channel import HttpChannel
-from typedmcp.server.http.clients import client_of
 from typedmcp.server.http.messages import (
     NOT_A_SESSION,
     TOO_MANY_STREAMS,
@@ -24,6 +23,7 @@ from typedmcp.server.http.messages import (
     Receive,
     Send,
     check_accept,
+    client_of,
     respond,
     respond_unavailable,
 )  # fmt: skip

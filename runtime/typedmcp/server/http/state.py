@@ -10,7 +10,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -23,14 +23,13 @@ from typedmcp.revisions.features import FEATURES
 from typedmcp.server.config import ServerConfig
 from typedmcp.server.engine import Engine
 from typedmcp.server.http.auth import Auth
-from typedmcp.server.http.messages import Receive, Send
+from typedmcp.server.http.messages import Receive, Send, wait_for_disconnect
 from typedmcp.server.http.streams import EventStream, ResumableStream, StreamLog
-from typedmcp.server.http.waiting import WaitingRequests
 from typedmcp.server.state_token import StateSigner
 from typedmcp.server.store import Store
 from typedmcp.transports.concurrency import FairLimit, ThreadLimiter, limit_time
 
-__all__ = ["AppState", "ChangeListener", "WorkerMessage", "check_shared_state"]
+__all__ = ["AppState", "ChangeListener", "WaitingRequests", "WorkerMessage", "check_shared_state"]
 
 _STORE_REPORT_PAUSE = 60.0
 """Seconds between two reports that the store is full: only the store knows how much it holds."""
@@ -50,6 +49,43 @@ class ChangeListener(Protocol):
     def on_change(self, number: int, change: Change, uri: str | None) -> None:
         """Deliver a change, which was published with this number."""
         ...
+
+
+_MOMENT: Final = 0.02
+"""Seconds after which a request is watched. Most handlers that wait have ended before."""
+
+
+class WaitingRequests:
+    """Calls a function for each request that waits for a moment. All requests share one timer."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._requests: dict[Any, tuple[float, Callable[[Any, Receive], None], Receive]] = {}
+        """When each request is due, and its function, in the order of time."""
+        self._has_timer = False
+
+    def add(self, request: Any, on_wait: Callable[[Any, Receive], None], receive: Receive) -> None:
+        """Call a function, with the request and `receive`, unless the request is removed within a moment."""
+        due = self._loop.time() + _MOMENT
+        self._requests[request] = due, on_wait, receive
+        if not self._has_timer:
+            self._has_timer = True
+            self._loop.call_at(due, self._call_due)
+
+    def remove(self, request: Any) -> None:
+        """Remove a request, which has ended."""
+        self._requests.pop(request, None)
+
+    def _call_due(self) -> None:
+        self._has_timer = False
+        now = self._loop.time()
+        for request, (due, on_wait, receive) in list(self._requests.items()):
+            if due > now:
+                self._has_timer = True
+                self._loop.call_at(due, self._call_due)
+                return
+            del self._requests[request]
+            on_wait(request, receive)
 
 
 class AppState:
@@ -77,6 +113,7 @@ class AppState:
         retry: int,
     ) -> None:
         self.config: ServerConfig = config
+        self.report: Callable[[Diagnostic], None] = config.report
         self.store: Store = store
         self.auth: Auth | None = auth
         self.retry: int = retry
@@ -180,8 +217,7 @@ class AppState:
         """Send a stream until it ends, the client disconnects, or its credentials expire, in seconds since 1970."""
 
         async def watch() -> None:
-            while (await receive())["type"] != "http.disconnect":
-                pass
+            await wait_for_disconnect(receive)
             stream.detach()
 
         watching = self.spawn(watch())
@@ -248,10 +284,6 @@ class AppState:
         self.message_handlers[message.kind](*message.arguments)
 
     # Diagnostics and tasks
-
-    def report(self, diagnostic: Diagnostic) -> None:
-        """Report a diagnostic. An exception of `on_diagnostic` is logged."""
-        self.config.report(diagnostic)
 
     def report_unreachable_store(self, error: ConnectionError) -> None:
         """Report that the store cannot be reached."""

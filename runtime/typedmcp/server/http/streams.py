@@ -314,7 +314,7 @@ class ResumableStream(EventStream):
     without ids. `spawn` runs a coroutine in a task.
     """
 
-    __slots__ = ("_hang_up_retry", "_is_over", "_log", "_new", "_new_size", "_retry", "_spawn", "_storer", "name")
+    __slots__ = ("_hang_up_retry", "_has_news", "_is_over", "_log", "_new", "_new_size", "_retry", "_spawn", "name")
 
     def __init__(
         self,
@@ -338,7 +338,8 @@ class ResumableStream(EventStream):
         self._is_over = False
         """True once no more messages are added."""
         self._hang_up_retry: int | None = None
-        self._storer: asyncio.Future[None] | None = None
+        self._has_news = asyncio.Event()
+        """Set when there is something to store, or nothing more."""
 
     def put(self, data: bytes, id: str | None = None, *, last: bool = False) -> bool:  # noqa: ARG002  # the log gives ids
         """Queue a message to be stored and sent. False if it can reach no client."""
@@ -346,26 +347,26 @@ class ResumableStream(EventStream):
             return False
         if self._is_detached and self._log is None:
             self._is_over = last
-            self._wake_storer()
+            self._has_news.set()
             return False
         self._new.append(data)
         self._new_size += len(data)
         if self._new_size + self.size > self._counted:
             self._count(self._new_size + self.size)
         self._is_over = last
-        self._wake_storer()
+        self._has_news.set()
         return True
 
     def end(self, last: bytes = b"") -> None:  # noqa: ARG002
         """End the stream after the queued messages."""
         self._is_over = True
-        self._wake_storer()
+        self._has_news.set()
 
     def hang_up(self, retry: int) -> None:
         """Close the connection after the queued messages. The client reconnects after `retry` milliseconds."""
         if self._log is not None:
             self._hang_up_retry = retry
-            self._wake_storer()
+            self._has_news.set()
 
     @property
     def is_congested(self) -> bool:
@@ -413,7 +414,8 @@ class ResumableStream(EventStream):
                     super().end(b"retry: %d\n\n" % self._hang_up_retry)
                     self._hang_up_retry = None
                 else:
-                    await self._wait_to_store()
+                    self._has_news.clear()
+                    await self._has_news.wait()
             await self._close_log()
             super().end()
             await sending
@@ -466,14 +468,3 @@ class ResumableStream(EventStream):
                     await asyncio.sleep(pause)
                     pause *= 2
         return [None] * len(data)
-
-    async def _wait_to_store(self) -> None:
-        self._storer = asyncio.get_running_loop().create_future()
-        try:
-            await self._storer
-        finally:
-            self._storer = None
-
-    def _wake_storer(self) -> None:
-        if self._storer is not None and not self._storer.done():
-            self._storer.set_result(None)

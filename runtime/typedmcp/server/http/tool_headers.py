@@ -24,9 +24,9 @@ from typedmcp import dialect
 from typedmcp.errors import INTERNAL_ERROR, DecodeError, RemoteError
 from typedmcp.protocol import headers as mcp_headers
 from typedmcp.protocol.backends import models, to_struct
+from typedmcp.protocol.codec import JsonResult
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import Frame, classify
-from typedmcp.protocol.json_results import JsonResult
 from typedmcp.protocol.notifications import Change
 from typedmcp.revisions.features import DIALECT
 from typedmcp.server.channel import InnerChannel

@@ -128,18 +128,9 @@ class Handshake:
         for each in self._config.extensions:
             if each.legacy is not None and revision in each.legacy.revisions:
                 added.update(each.legacy.capabilities(self._config, has_session=self._has_session))
-        if declared := self._extensions_on(revision):
-            added["extensions"] = declared
+            if revision in each.extension.revisions:  # whose schema lacks extensions
+                added.setdefault("extensions", {})[each.extension.identifier] = dict(each.settings)
         return added
-
-    def _extensions_on(self, revision: str) -> dict[str, Any]:
-        """Return what the server declares of its extensions on a revision whose schema lacks them."""
-        extensions = self._config.extensions
-        return {
-            each.extension.identifier: dict(each.settings)
-            for each in extensions
-            if revision in each.extension.revisions
-        }
 
 
 def _metadata_from_initialize(revision: str, params: Any, extensions: dict[str, Any]) -> RequestMetadata:

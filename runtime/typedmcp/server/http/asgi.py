@@ -35,7 +35,6 @@ from typedmcp.server.http.messages import (
     LARGE_BODY_BYTES,
     REQUEST_SCOPE,
     RETRY_LATER,
-    AsgiMessage,
     ClientDisconnect,
     Headers,
     HTTPException,
@@ -420,10 +419,11 @@ class AsgiApp:
         body = message.get("body", b"")
         if message["type"] != "http.request" or message.get("more_body") or len(body) > self._small_body:
             REQUEST_SCOPE.set(scope)
-            rest = await self._read_rest(template, headers, principal, message, receive, send)
-            if rest is None:
-                return
-            body = rest
+            with self._hold(principal) as hold:
+                body = await read_rest(message, receive, self._limits, hold)
+                if len(body) > LARGE_BODY_BYTES:
+                    await self._post_body(template, dict(headers), principal, body, receive, send)
+                    return
         elif is_too_deep(body, self._limits.message_depth):
             raise body_too_deep(body, self._limits)
         stored = None
@@ -462,23 +462,6 @@ class AsgiApp:
     def _hold(self, principal: Principal | None) -> Hold:
         """Return the bytes that the body of a request holds of its client's budget: none, unless it is large."""
         return Hold(self.config.budgets.calls, client_of_principal(principal))
-
-    async def _read_rest(
-        self,
-        template: HeaderTemplate,
-        headers: RawHeaders,
-        principal: Principal | None,
-        message: AsgiMessage,
-        receive: Receive,
-        send: Send,
-    ) -> bytes | None:
-        """Return a body that comes in several parts, or None if it was large and has been served."""
-        with self._hold(principal) as hold:
-            body = await read_rest(message, receive, self._limits, hold)
-            if len(body) <= LARGE_BODY_BYTES:
-                return body
-            await self._post_body(template, dict(headers), principal, body, receive, send)
-        return None
 
     async def _post_body(
         self,

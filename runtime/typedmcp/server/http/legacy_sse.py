@@ -85,8 +85,9 @@ class _SseTransport:
         self.has_reported_drop: bool = False
         """True once a dropped message has been reported, until the queue has been read."""
         self._readable = asyncio.Event()
-        self._has_room = asyncio.Event()
-        self._has_room.set()
+        self.has_room: asyncio.Event = asyncio.Event()
+        """Set while the queue is below its limit, or the connection has ended."""
+        self.has_room.set()
 
     def post(self, body: bytes) -> None:
         """Queue a message that was posted."""
@@ -94,22 +95,13 @@ class _SseTransport:
         self._bodies.append(body.replace(b"\n", b" ") + b"\n")
         self._size += len(body)
         if self._size > self._queue_limit:
-            self._has_room.clear()
+            self.has_room.clear()
         self._readable.set()
 
     @property
     def is_overfull(self) -> bool:
         """True while more than twice the limit is queued."""
         return self._size > 2 * self._queue_limit
-
-    @property
-    def has_room(self) -> bool:
-        """True while the queue is below its limit, or the connection has ended."""
-        return self._has_room.is_set()
-
-    async def wait_for_room(self) -> None:
-        """Wait until the queue is below its limit, or the connection has ended."""
-        await self._has_room.wait()
 
     async def read(self) -> bytes:
         """Wait for messages and return them, empty at the end."""
@@ -118,7 +110,7 @@ class _SseTransport:
         self._bodies.clear()
         self._size = 0
         self.has_reported_drop = False
-        self._has_room.set()
+        self.has_room.set()
         if not self._has_ended:
             self._readable.clear()
         return data
@@ -144,7 +136,7 @@ class _SseTransport:
         """Make `read` return the end after the queued messages."""
         self._has_ended = True
         self._readable.set()
-        self._has_room.set()
+        self.has_room.set()
 
     async def close(self) -> None:
         """End the event stream."""
@@ -163,8 +155,8 @@ async def _wait_for_room(transport: _SseTransport, headers: Headers, body: bytes
     hold.add(size - hold.size)
     leaving = asyncio.ensure_future(wait_for_disconnect(receive))
     try:
-        while not transport.has_room:  # other messages that waited may have filled it again
-            waiting = asyncio.ensure_future(transport.wait_for_room())
+        while not transport.has_room.is_set():  # other messages that waited may have filled it again
+            waiting = asyncio.ensure_future(transport.has_room.wait())
             try:
                 await asyncio.wait([waiting, leaving], return_when=asyncio.FIRST_COMPLETED)
             finally:
@@ -251,7 +243,7 @@ class LegacySse:
         key, expires = (None, None) if principal is None else (principal.key, principal.expires)
         transport = self._transport_of(id, key)
         if transport is not None:
-            if not transport.has_room:
+            if not transport.has_room.is_set():
                 await _wait_for_room(transport, headers, body, receive, hold)
             if not self._deliver(id, body, key, expires):
                 raise HTTPException(404, NOT_A_SESSION)

@@ -17,6 +17,7 @@ from typedmcp.protocol.headers import to_text
 from typedmcp.server.http.channel import HttpChannel
 from typedmcp.server.http.messages import (
     NOT_A_SESSION,
+    RETRY_LATER,
     TOO_MANY_STREAMS,
     Headers,
     HTTPException,
@@ -25,7 +26,6 @@ from typedmcp.server.http.messages import (
     check_accept,
     client_of,
     respond,
-    respond_unavailable,
 )  # fmt: skip
 from typedmcp.server.http.post import Post
 from typedmcp.server.http.state import AppState, WorkerMessage
@@ -210,6 +210,14 @@ class Sessions:
         else:
             await self._resume(session, event_id[1], int(event_id[2]), expires, receive, send)
 
+    def _open_stream(self, session: StoredSession, send: Send) -> EventStream:
+        """Open an event stream that keeps a session alive. Raises `HTTPException` if a limit is reached."""
+        stream = self._state.open_stream(send, client_of(session.fields.get("principal")), None, session.id)
+        if stream is None:
+            raise HTTPException(503, TOO_MANY_STREAMS, RETRY_LATER)
+        stream.on_frame = session.on_frame
+        return stream
+
     async def _open_standalone(
         self,
         session: StoredSession,
@@ -220,14 +228,9 @@ class Sessions:
         send: Send,
     ) -> None:
         """Serve a stream for messages outside of requests, starting with the messages missed since `after`."""
-        client = client_of(session.fields.get("principal"))
         missed = None if after is None else await self._state.store.messages_after(after)
         await session.load_subscriptions()
-        stream = self._state.open_stream(send, client, None, session.id)
-        if stream is None:
-            await respond_unavailable(send, TOO_MANY_STREAMS)
-            return
-        stream.on_frame = session.on_frame
+        stream = self._open_stream(session, send)
         previous_worker = session.fields.get("stream")
         session.attach_standalone(stream, name)
         session.outlet.last_change = self._state.last_number if after is None else after
@@ -274,7 +277,6 @@ class Sessions:
         send: Send,
     ) -> None:
         """Send the rest of a stored stream."""
-        client = client_of(session.fields.get("principal"))
         following = self._state.store.follow_stream(session.id, name, after)
         first: Sequence[StoredEvent] = ()
         try:
@@ -283,11 +285,7 @@ class Sessions:
             pass
         except StreamNotFoundError as error:
             raise HTTPException(400, f"Last-Event-ID: {error}") from error
-        stream = self._state.open_stream(send, client, None, session.id)
-        if stream is None:
-            await respond_unavailable(send, TOO_MANY_STREAMS)
-            return
-        stream.on_frame = session.on_frame
+        stream = self._open_stream(session, send)
         await self._detach_original(name)
         feeding = self._state.spawn(_feed(stream, name, first, following))
         try:

@@ -20,6 +20,8 @@ from typedmcp.types import CallToolResult, TextContent
 anything: Any = typedmcp.Server("guessed")
 result: Any = CallToolResult(content=[TextContent(text="a")])
 package: Any = mcpspec
+client: Any = typedmcp.connect(anything)
+blocking: Any = typedmcp.sync.SyncClient
 runtime: Any = typedmcp
 
 
@@ -49,6 +51,12 @@ runtime: Any = typedmcp
         ".run_async": (lambda: anything.run_async(), "typedmcp.serve_async(server)"),
         ".add_middleware": (lambda: anything.add_middleware(print), "server.middleware(function)"),
         "tags= of a tool": (lambda: anything.tool(tags={"a"})(print), "meta={…}"),
+        "client.tools_for": (lambda: client.tools_for, "typedmcp_hosts.tools_for(client, api)"),
+        "client.call_for": (lambda: client.call_for, "pip install 'typedmcp[hosts]'"),
+        "client.tasks": (lambda: client.tasks, "client.extension(typedmcp_extensions.tasks.TaskCalls)"),
+        "sync client.tools_for": (lambda: blocking.tools_for, "client.run(typedmcp_hosts.tools_for, api)"),
+        "sync client.call_for": (lambda: blocking.call_for, "client.run(typedmcp_hosts.call_for, api, part)"),
+        "sync client.tasks": (lambda: blocking.tasks, "typedmcp_extensions.tasks.SyncTaskCalls(client)"),
         "result.data": (lambda: result.data, "`structured_content`"),
     }.values(),
 )

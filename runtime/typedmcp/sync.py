@@ -37,6 +37,7 @@ from typedmcp import client as async_client
 from typedmcp import dialect
 from typedmcp.client import Arguments, CallOptions, ChangeEvent, Client, ConnectOptions, ServerDescription, Target
 from typedmcp.errors import UsageError
+from typedmcp.protocol import guesses
 from typedmcp.transports.concurrency import is_awaitable, new_event_loop, run_in_daemon_thread
 
 if TYPE_CHECKING:
@@ -284,6 +285,9 @@ class BlockingClient(Generic[C]):
         ) -> T: ...
 
         def call_tool(self, *args: Any, **options: Any) -> Any: ...
+
+    else:
+        locals().update(guesses.BLOCKING_CLIENT)
 
 
 def blocking(

@@ -28,6 +28,7 @@ from typedmcp.client.results.server_description import ServerDescription
 from typedmcp.client.session.subscriptions import Subscription
 from typedmcp.errors import InvalidParamsError, ProtocolError, UsageError
 from typedmcp.limits import DEFAULT_LIMITS, Limits
+from typedmcp.protocol import guesses
 from typedmcp.protocol.diagnostics import Diagnostic
 from typedmcp.protocol.notifications import Change, LogLevel
 from typedmcp.revisions.features import DIALECT, FEATURES, SUPPORTED
@@ -145,6 +146,8 @@ class Client:
             raise UsageError("a client is entered with `async with`; typedmcp.sync.connect is for code without async")
 
         def __exit__(self, *_: object) -> None: ...
+
+        locals().update(guesses.CLIENT)
 
     def __await__(self) -> Generator[Any, None, Client]:
         return self.__aenter__().__await__()

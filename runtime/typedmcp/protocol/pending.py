@@ -1,17 +1,8 @@
-"""The open requests of one end of a connection, in both directions, with their progress and deadlines.
+"""The open requests to the peer of a connection, with their progress and deadlines.
 
-This module does no I/O and reads no clock: times are passed as `now`, in seconds of any monotonic clock. Each
-entry is added by one method, and removed by exactly one other, so that no request gets two responses and no entry stays
-behind:
-
-=================================== ========== ==================================================
-table                               added by   removed by
-=================================== ========== ==================================================
-`in_flight` (requests of the peer)  `register` `unregister` (has its response), `cancel_incoming`
-`calls` (requests to the peer)      `add_call` `resolve`, `cancel_call`, `expire`
-=================================== ========== ==================================================
-
-`close` empties both. `renew` gives a call another id.
+This module does no I/O and reads no clock: times are passed as `now`, in seconds of any monotonic clock. An entry is
+added by `add_call`, and removed by exactly one of `resolve`, `cancel_call` and `expire`, so that no request gets two
+responses and no entry stays behind. `close` removes all. `renew` gives a call another id.
 """
 
 from __future__ import annotations
@@ -54,37 +45,16 @@ class Call:
 
 
 class PendingRequests:
-    """The tables of one end of a connection."""
+    """The requests to the peer that wait for a response."""
 
-    __slots__ = ("_cancelled", "_deadlines", "_next", "calls", "in_flight")
+    __slots__ = ("_cancelled", "_deadlines", "_next", "calls")
 
     def __init__(self) -> None:
-        self.in_flight: dict[RequestId, Any] = {}
-        """The requests of the peer by id, each with the object that `register` got."""
         self.calls: dict[RequestId, Call] = {}
-        """The requests to the peer by id."""
+        """The requests by id."""
         self._next = 0
         self._cancelled: OrderedDict[RequestId, None] = OrderedDict()
         self._deadlines: list[tuple[float, int]] = []
-
-    # Requests of the peer
-
-    def register(self, id: RequestId, work: Any) -> bool:
-        """Add a request of the peer. Return False if its id is in flight: it must get no response."""
-        if id in self.in_flight:
-            return False
-        self.in_flight[id] = work
-        return True
-
-    def unregister(self, id: RequestId) -> bool:
-        """Remove a request of the peer. Return False if it was cancelled: it must get no response."""
-        return self.in_flight.pop(id, _ABSENT) is not _ABSENT
-
-    def cancel_incoming(self, id: RequestId) -> Any:
-        """Cancel a request of the peer. Return the object that `register` got, or None if it is not in flight."""
-        return self.in_flight.pop(id, None)
-
-    # Requests to the peer
 
     def add_call(
         self, method: str, owner: Any, now: float, *, timeout: float | None = None, latest: float | None = None
@@ -163,14 +133,13 @@ class PendingRequests:
             over.append(call)
         return over
 
-    def close(self) -> tuple[list[Any], list[Call]]:
-        """Empty the tables at the end of the connection. Return the requests from the peer, and those to the peer."""
-        incoming, own = list(self.in_flight.values()), list(self.calls.values())
-        self.in_flight.clear()
+    def close(self) -> list[Call]:
+        """Empty the table at the end of the connection. Return the requests that were open."""
+        open_calls = list(self.calls.values())
         self.calls.clear()
         self._cancelled.clear()
         self._deadlines.clear()
-        return incoming, own
+        return open_calls
 
     def _extend(self, call: Call, now: float) -> None:
         deadline = call.latest
@@ -189,6 +158,5 @@ class PendingRequests:
             self._cancelled.popitem(last=False)
 
 
-_ABSENT = object()
 _NUMBER = re.compile(r"[1-9][0-9]{,18}")
 """The id of a call, written as a string."""

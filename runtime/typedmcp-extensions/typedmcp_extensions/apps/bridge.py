@@ -157,6 +157,8 @@ class PageBridge:
         self._client, self._send, self._consent, self._options = client, send, consent, options
         self._limits = options.get("limits", DEFAULT_LIMITS)
         self._pending = PendingRequests()
+        self._answering: dict[RequestId, asyncio.Task[None]] = {}
+        """The tasks that answer requests of the page, by its id. A cancelled one is removed."""
         self._capabilities: s.McpUiAppCapabilities | None = None
         self._info: types.Implementation | None = None
         self._is_initialized = False
@@ -241,7 +243,9 @@ class PageBridge:
         if self._is_initialized and seconds > 0:
             await self._tear_down(reason, seconds)  # meanwhile the page may still call tools
         self._is_closed = True
-        tasks, _ = self._pending.close()
+        self._pending.close()
+        tasks = [*self._answering.values()]
+        self._answering.clear()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -303,16 +307,16 @@ class PageBridge:
             self._on_response(frame)
         elif frame.id is None:
             await self._handle_notification(frame.method, frame.value.get("params", {}))
-        elif len(self._pending.in_flight) >= self._limits.page_requests_in_flight:
+        elif len(self._answering) >= self._limits.page_requests_in_flight:
             text = f"the page has {self._limits.page_requests_in_flight} open requests (page_requests_in_flight)"
             self._report(DiagnosticKind.LIMIT_REACHED, text, frame.method, frame.id)
             await self._write_error(frame.id, RemoteError(REFUSED, text))
-        elif frame.id in self._pending.in_flight:
+        elif frame.id in self._answering:
             text = f"the id {format_value(frame.id)} is that of an open request"
             self._report(DiagnosticKind.DUPLICATE_ID, text, frame.method, frame.id)
         else:
             task = asyncio.create_task(self._answer(frame.method, frame.id, frame.value))
-            self._pending.register(frame.id, task)
+            self._answering[frame.id] = task
             if frame.method == _INITIALIZE:  # the next message may build on it
                 await asyncio.wait([task])
 
@@ -336,7 +340,7 @@ class PageBridge:
         except Exception as error:
             self._report(DiagnosticKind.INTERNAL_ERROR, f"{method} failed: {error}", method, id, error)
             response = _error_response(id, RemoteError(INTERNAL_ERROR, "internal error"))
-        if not self._pending.unregister(id):
+        if self._answering.pop(id, None) is None:
             return
         try:
             await self._write(response)
@@ -484,7 +488,7 @@ class PageBridge:
 
     async def _on_cancelled(self, params: Mapping[str, Any]) -> None:
         id: Any = params.get("requestId")
-        task = self._pending.cancel_incoming(id) if isinstance(id, int | str) else None
+        task = self._answering.pop(id, None) if isinstance(id, int | str) else None
         if task is not None:
             task.cancel()
 

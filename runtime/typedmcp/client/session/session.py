@@ -158,7 +158,7 @@ class ClientSession(ABC):
 
     def _fail_all_calls(self) -> None:
         self.has_ended = True
-        for call in self.requests.close()[1]:
+        for call in self.requests.close():
             pending: PendingCall = call.owner
             if not pending.response.done():
                 pending.response.set_exception(self.end_error().attach_call(call.method, call.id))

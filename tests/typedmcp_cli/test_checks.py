@@ -1,4 +1,4 @@
-"""The findings of `Server.check`."""
+"""The findings of `Server.check`, whose rules `typedmcp_cli.checks` has."""
 
 from __future__ import annotations
 

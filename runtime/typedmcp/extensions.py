@@ -15,15 +15,8 @@ if TYPE_CHECKING:
     from typedmcp.client.extensions import ClientExtension, ExtendedCall, ExtensionClient, LegacyCallForm
     from typedmcp.protocol.extensions import DeclaredExtensions, Extension
     from typedmcp.server.config import TaskSupport
-    from typedmcp.server.extension_setup import HandleWithin
-    from typedmcp.server.extensions import (
-        AdaptTool,
-        ExtensionListener,
-        LegacyForm,
-        RunTool,
-        ServerExtension,
-        ToolTask,
-    )
+    from typedmcp.server.extension_setup import AdaptTool, HandleWithin, LegacyForm, RunTool, ToolTask
+    from typedmcp.server.extensions import ExtensionListener, ServerExtension
     from typedmcp.server.runs import (
         DetachedContext,
         DetachedRun,
@@ -41,10 +34,8 @@ else:
         ".client.extensions": ["ClientExtension", "ExtendedCall", "ExtensionClient", "LegacyCallForm"],
         ".protocol.extensions": ["DeclaredExtensions", "Extension"],
         ".server.config": ["TaskSupport"],
-        ".server.extension_setup": ["HandleWithin"],
-        ".server.extensions": [
-            "AdaptTool", "ExtensionListener", "LegacyForm", "RunTool", "ServerExtension", "ToolTask",
-        ],
+        ".server.extension_setup": ["AdaptTool", "HandleWithin", "LegacyForm", "RunTool", "ToolTask"],
+        ".server.extensions": ["ExtensionListener", "ServerExtension"],
         ".server.runs": [
             "DetachedContext", "DetachedRun", "SessionHandle", "answers_given", "detach", "encode_result",
             "exact_result", "find_answer_fault", "restore_call", "store_call",

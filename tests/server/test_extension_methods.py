@@ -14,7 +14,7 @@ from tests.cases import each
 from tests.server.scripted import LEGACY, MODERN_REVISION, SUPPORTED, Client, Json, run, served
 from typedmcp import Context, DiagnosticKind, ServerExtension
 from typedmcp.dialect import methods, models, structs
-from typedmcp.server.extension_setup import set_up
+from typedmcp.server.extension_setup import serve_methods
 from typedmcp.server.extensions import ExtensionListener
 
 DECLARED: Json = {"extensions": {acme.IDENTIFIER: {"limit": 3}}}
@@ -320,9 +320,7 @@ def test_faults_in_extensions_are_named() -> None:
         "extensions must be ServerExtension objects": lambda: typedmcp.Server("x", extensions=["com.acme/search"]),  # type: ignore[list-item]
         "both have com.acme/search": lambda: typedmcp.Server("x", extensions=[acme.ACME, acme.ACME]),
         "a Server has its own": lambda: typedmcp.ServerConfig(typedmcp.Server("x"), extensions=[acme.ACME]),
-        "leave that option out": lambda: set_up(
-            [search], revisions=[MODERN_REVISION], codec="msgspec", table=acme.PACKAGE, handle=None
-        ),
+        "leave that option out": lambda: serve_methods([search], "msgspec", acme.PACKAGE, None),
     }
     for text, make in faults.items():
         with pytest.raises(typedmcp.UsageError, match=text.replace("(", r"\(")):

@@ -264,15 +264,14 @@ class ServerConfig:
         return frozenset(name for name, function in self.functions.items() if runs_in_thread(function))
 
     def _add_extensions(self, given: Sequence[object], defaults: ServerDefaults) -> None:
-        from typedmcp.server.extension_setup import declare_extensions, offered, set_up  # few servers have extensions
+        from typedmcp.protocol.extensions import merged_names  # few servers have extensions
+        from typedmcp.server.extension_setup import declare_extensions, methods_on, offered, serve_methods
 
-        extensions = offered(given)
-        setup = set_up(
-            extensions, revisions=self.revisions, codec=self.codec, table=self.methods, handle=defaults.get("handle")
-        )
-        self._extensions, self.extension_results = setup.extensions, setup.results
-        self.extension_methods, self._name_params = setup.methods, setup.name_params
-        self.functions.update(setup.functions)
+        self._extensions = extensions = offered(given)
+        self.functions.update(serve_methods(extensions, self.codec, self.methods, defaults.get("handle")))
+        self.extension_results = {key: kind for each in extensions for key, kind in each.extension.results.items()}
+        self.extension_methods = {revision: methods_on(revision, extensions) for revision in self.revisions}
+        self._name_params = merged_names(each.extension for each in extensions)
         for each in extensions:
             if each.legacy is not None and any(revision in each.legacy.revisions for revision in self.revisions):
                 each.legacy.extend(self.functions, self, defaults.get("handle"))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, NamedTuple, TypeVar, cast, overload
 
 import msgspec
@@ -79,14 +79,12 @@ class ExtensionListener:
         self._session.notify(self.ctx, method, cast(Any, {**plain, "_meta": meta}))
 
 
-class ExtensionFilters:
+class ExtensionFilters(NamedTuple):
     """The members that extensions have granted in one subscription."""
 
-    def __init__(self) -> None:
-        self.granted: dict[str, Any] = {}
-        """The granted values, by the name of the member."""
-        self.listeners: list[ExtensionListener] = []
-        self.stack: AsyncExitStack = AsyncExitStack()
+    granted: dict[str, Any]
+    """The granted values, by the name of the member."""
+    listeners: list[ExtensionListener]
 
     def resume(self) -> None:
         """Send the delayed notifications of all extensions."""
@@ -126,20 +124,20 @@ def _decode_member(member: str, value: Any, kind: Any) -> Any:
         raise InvalidParamsError(f"{place}: {error.reason}", {"path": place}) from error
 
 
-async def open_filters(wanted: Sequence[WantedMember], ctx: Context, session: ServedSession) -> ExtensionFilters:
-    """Begin to serve the members of a filter. The caller closes the stack of what is returned."""
-    made = ExtensionFilters()
-    try:
+@asynccontextmanager
+async def open_filters(
+    wanted: Sequence[WantedMember], ctx: Context, session: ServedSession
+) -> AsyncGenerator[ExtensionFilters | None]:
+    """Serve the members of a filter in a block; None if there are none."""
+    made = ExtensionFilters({}, [])
+    async with AsyncExitStack() as stack:
         for serve, member, value in wanted:
             listener = ExtensionListener(ctx, session)
-            granted = await made.stack.enter_async_context(serve(value, listener))
+            granted = await stack.enter_async_context(serve(value, listener))
             if granted is not None:
                 made.granted[member] = granted
             made.listeners.append(listener)
-    except BaseException:
-        await made.stack.aclose()
-        raise
-    return made
+        yield made if wanted else None
 
 
 class _ListenParams(msgspec.Struct):

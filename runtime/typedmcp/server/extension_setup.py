@@ -13,19 +13,12 @@ from mcpspec.support.handlers import MaybeAwaitable
 from typedmcp import dialect
 from typedmcp.errors import MethodNotFoundError, MissingCapabilityError, UsageError
 from typedmcp.protocol.codec import Backend, MethodTable, OwnMethod
-from typedmcp.protocol.extensions import (
-    DeclaredExtensions,
-    Extension,
-    ExtensionResult,
-    check_distinct,
-    check_settings,
-    merged_names,
-)
+from typedmcp.protocol.extensions import Extension, check_distinct, check_settings
 from typedmcp.server.handlers import runs_in_thread
 
 __all__ = [
-    "AdaptTool", "ExtensionSetup", "HandleWithin", "LegacyForm", "OfferedExtension", "RequestFacts", "RunTool",
-    "ToolTask", "declare_extensions", "offered", "require_extension", "set_up",
+    "AdaptTool", "HandleWithin", "LegacyForm", "OfferedExtension", "RunTool", "ToolTask", "declare_extensions",
+    "methods_on", "offered", "require_extension", "serve_methods",
 ]  # fmt: skip
 
 
@@ -98,33 +91,8 @@ class OfferedExtension:
         """The types of members of the filter of `subscriptions/listen`, and the functions that serve them, by name."""
 
 
-class ExtensionSetup(NamedTuple):
-    """The parts that the extensions of a server add to its configuration."""
-
-    extensions: Sequence[OfferedExtension]
-    functions: Mapping[str, Callable[[Any, Any], Any]]
-    """The functions for their methods, by method."""
-    results: Mapping[tuple[str, str], ExtensionResult]
-    """The results that they add, by method and `resultType`."""
-    methods: Mapping[str, tuple[OwnMethod, ...]]
-    """The methods that clients can call, by revision."""
-    name_params: Mapping[str, str]
-    """The parameters that the header `Mcp-Name` repeats, by method."""
-
-
 HandleWithin: TypeAlias = Callable[[Callable[[Any, Any], Any], Any, Any], Any]
 """Handles a request with a function, within the middleware of a server."""
-
-
-class RequestFacts(Protocol):
-    """The facts of a request that decide whether its client can use an extension."""
-
-    @property
-    def method(self) -> str: ...
-    @property
-    def revision(self) -> str: ...
-    @property
-    def client_capabilities(self) -> DeclaredExtensions: ...
 
 
 def offered(given: Iterable[object]) -> list[OfferedExtension]:
@@ -141,26 +109,18 @@ def offered(given: Iterable[object]) -> list[OfferedExtension]:
     return made
 
 
-def set_up(
-    extensions: Sequence[OfferedExtension],
-    *,
-    revisions: Sequence[str],
-    codec: Backend,
-    table: MethodTable | None,
-    handle: HandleWithin | None,
-) -> ExtensionSetup:
-    """Return what extensions add to a configuration. `handle` runs the middleware of a `Server`.
+def serve_methods(
+    extensions: Sequence[OfferedExtension], codec: Backend, table: MethodTable | None, handle: HandleWithin | None
+) -> dict[str, Callable[[Any, Any], Any]]:
+    """Return the functions for the methods of extensions, by method. `handle` runs the middleware of a `Server`.
 
-    Raises `UsageError` for extensions that do not fit to each other, or to the types of the handler.
+    Raises `UsageError` for extensions that do not fit to the types of the handler.
     """
     functions: dict[str, Callable[[Any, Any], Any]] = {}
-    results: dict[tuple[str, str], ExtensionResult] = {}
     for each in extensions:
         _check_methods(each.extension, codec, table)
         functions.update({name: _serve(each, function, handle) for name, function in each.handlers.items()})
-        results.update(each.extension.results)
-    methods = {revision: _methods_on(revision, extensions) for revision in revisions}
-    return ExtensionSetup(extensions, functions, results, methods, merged_names(each.extension for each in extensions))
+    return functions
 
 
 def declare_extensions(
@@ -174,8 +134,8 @@ def declare_extensions(
     )
 
 
-def require_extension(extension: Extension, ctx: RequestFacts) -> None:
-    """Raise `MissingCapabilityError` for a client that has not declared an extension.
+def require_extension(extension: Extension, ctx: Any) -> None:
+    """Raise `MissingCapabilityError` for a request whose client has not declared an extension. `ctx` is its `Context`.
 
     On revisions where the extension cannot be used that is `MethodNotFoundError`.
     """
@@ -185,7 +145,8 @@ def require_extension(extension: Extension, ctx: RequestFacts) -> None:
         raise MissingCapabilityError(extension.capabilities)
 
 
-def _methods_on(revision: str, extensions: Sequence[OfferedExtension]) -> tuple[OwnMethod, ...]:
+def methods_on(revision: str, extensions: Sequence[OfferedExtension]) -> tuple[OwnMethod, ...]:
+    """Return the methods of extensions that clients can call on a revision."""
     return tuple(
         OwnMethod(record, each.extension.names.get(name))
         for each in extensions

@@ -20,19 +20,9 @@ from typedmcp.protocol.extensions import Extension
 from typedmcp.server.config import ServerConfig
 from typedmcp.server.context import Context
 from typedmcp.server.extension_filters import ExtensionListener
-from typedmcp.server.extension_setup import (
-    AdaptTool,
-    LegacyForm,
-    OfferedExtension,
-    RunTool,
-    ToolTask,
-    require_extension,
-)
+from typedmcp.server.extension_setup import OfferedExtension, require_extension
 
-__all__ = [
-    "AdaptTool", "ExtensionHandler", "ExtensionListener", "LegacyForm", "OpenFilter", "RunTool", "ServerExtension",
-    "ToolTask",
-]  # fmt: skip
+__all__ = ["ExtensionHandler", "ExtensionListener", "OpenFilter", "ServerExtension"]
 
 P = TypeVar("P")
 R = TypeVar("R")

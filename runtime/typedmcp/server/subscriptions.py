@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, cast
 
@@ -28,7 +29,7 @@ from typedmcp.server.context import Context, ServedSession
 from typedmcp.transports.concurrency import is_awaitable
 
 if TYPE_CHECKING:
-    from typedmcp.server.extension_filters import ExtensionFilters, WantedMember
+    from typedmcp.server.extension_filters import ExtensionFilters
 
 __all__ = ["Subscriptions", "too_many_subscriptions"]
 
@@ -93,18 +94,19 @@ class Subscriptions:
         It does when it closes the connection, or when the client's credentials expire.
         """
         config = self._session.config
-        wanted = self._find_filters(ctx) if config.extensions or config.service is not None else []
+        opening: AbstractAsyncContextManager[ExtensionFilters | None] = nullcontext()
+        if config.extensions or config.service is not None:
+            from typedmcp.server.extension_filters import find_filters, open_filters  # few servers have extensions
+
+            opening = open_filters(find_filters(ctx, config.extensions, config.service), ctx, self._session)
         with self._hold_for(ctx.channel) as hold:
             granted = await self._authorize(self._grant(to_struct(params).notifications, hold), ctx)
             del params  # it may be large
             ctx.raw, ctx.params = b"", None  # not needed while it waits, and perhaps large
-            if wanted:
-                return await self._listen_with_extensions(ctx, granted, wanted)
-            return await self._listen(ctx, granted)
+            async with opening as filters:
+                return await self._listen(ctx, granted, filters)
 
-    async def _listen(
-        self, ctx: Context, granted: D.SubscriptionFilter, filters: ExtensionFilters | None = None
-    ) -> Any:
+    async def _listen(self, ctx: Context, granted: D.SubscriptionFilter, filters: ExtensionFilters | None) -> Any:
         """Acknowledge a subscription, and serve it until its end. `filters` are those of extensions."""
         changes: set[Change] = {name for name in _LISTS if getattr(granted, f"{name}_list_changed")}
         listener = _ChangeListener(ctx, changes, set(granted.resource_subscriptions or ()), filters)
@@ -125,21 +127,6 @@ class Subscriptions:
         finally:
             self._listeners.pop(listener, None)
         return self.final_result(ctx)
-
-    def _find_filters(self, ctx: Context) -> list[WantedMember]:
-        from typedmcp.server.extension_filters import find_filters  # few servers have extensions
-
-        return find_filters(ctx, self._session.config.extensions, self._session.config.service)
-
-    async def _listen_with_extensions(
-        self, ctx: Context, granted: D.SubscriptionFilter, wanted: list[WantedMember]
-    ) -> Any:
-        """Serve a subscription that has members of extensions, which are opened before it is acknowledged."""
-        from typedmcp.server.extension_filters import open_filters
-
-        filters = await open_filters(wanted, ctx, self._session)
-        async with filters.stack:
-            return await self._listen(ctx, granted, filters)
 
     def final_result(self, ctx: Context) -> Any:
         """Notify a listener that the server ends its subscription, and return the result of its request."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import NoneType
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ from mcpspec.support.everyday_structs import ConstantStruct, Struct, constant
 from mcpspec.support.methods import Method
 from mcpspec.support.structs import decode, from_builtins, to_builtins
 from typedmcp import Extension
-from typedmcp.protocol.codec import OwnTable
+from typedmcp.revisions.features import DIALECT
 
 __all__ = [
     "ACME", "IDENTIFIER", "INDEXED", "METHODS", "PACKAGE", "SEARCH", "SEEN", "Hit", "IndexedParams", "SearchParams",
@@ -65,7 +66,14 @@ INDEXED: Final[Method[IndexedParams, None]] = Method(
 METHODS: Final[dict[str, Method[Any, Any]]] = {each.name: each for each in (SEARCH, SEEN, INDEXED)}
 
 
-PACKAGE: Final = OwnTable([*METHODS.values()])
+class _Package:
+    PROTOCOL_VERSION: str = DIALECT
+    METHODS: Mapping[str, Method[Any, Any]] = METHODS
+    CLIENT_REQUESTS: Mapping[str, Method[Any, Any]] = {SEARCH.name: SEARCH}
+    CLIENT_NOTIFICATIONS: Mapping[str, Method[Any, Any]] = {SEEN.name: SEEN, INDEXED.name: INDEXED}
+
+
+PACKAGE: Final = _Package()
 """The module `methods` of the package."""
 
 ACME: Final = Extension(IDENTIFIER, PACKAGE, names={"acme/search": "query"})

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from os import PathLike
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from typedmcp.errors import UsageError
 from typedmcp.limits import Limits
-from typedmcp.observers import ConnectionInfo, Network
+from typedmcp.observers import ConnectionInfo
 from typedmcp.protocol.framing import Framer, frame_of
-from typedmcp.transports import Transport, network_of
+from typedmcp.transports import Transport
 
 __all__ = ["FrameSink", "ObservedTransport", "OnFrame", "Sender", "check_record", "open_sink"]
 
@@ -101,17 +101,6 @@ class ObservedTransport:
         """End the connection."""
         await self._transport.close()
 
-    @property
-    def network(self) -> Network | None:
-        """The carrier of the connection."""
-        return network_of(self._transport)
-
-    @property
-    def exit_status(self) -> int | None:
-        """The exit status of the server's process, if there is one and it has ended."""
-        return getattr(self._transport, "exit_status", None)
-
-    def describe_end(self) -> str:
-        """Return why the connection ended, if that is known."""
-        describe: Callable[[], str] | None = getattr(self._transport, "describe_end", None)
-        return "" if describe is None else describe()
+    def __getattr__(self, name: str) -> Any:
+        """Return what the transport has beside the members of a `Transport`, such as `network` and `exit_status`."""
+        return getattr(self._transport, name)

@@ -34,7 +34,7 @@ from typedmcp.revisions.features import DIALECT, FEATURES, Features, methods_of,
 from typedmcp_schemas.nesting import encode_json
 
 __all__ = [
-    "Backend", "Codec", "JsonResult", "MethodCodec", "MethodTable", "Notification", "OwnMethod", "OwnTable", "Response",
+    "Backend", "Codec", "JsonResult", "MethodCodec", "MethodTable", "Notification", "OwnMethod", "Response",
     "codec_for", "encode_error", "encode_message", "encoder", "fallback_codec", "json_result_reader",
 ]  # fmt: skip
 
@@ -93,26 +93,16 @@ class OwnMethod(NamedTuple):
     """The parameter that the header `Mcp-Name` repeats, if there is one."""
 
 
-class OwnTable:
-    """The table of the methods of an extension, which belong to no revision."""
-
-    PROTOCOL_VERSION: str = DIALECT
-
-    def __init__(self, records: Sequence[Method[Any, Any]]) -> None:
-        self.METHODS: Mapping[str, Method[Any, Any]] = {record.name: record for record in records}
-        self.CLIENT_REQUESTS: Mapping[str, Method[Any, Any]] = {r.name: r for r in records if r.kind == "request"}
-        self.CLIENT_NOTIFICATIONS: Mapping[str, Method[Any, Any]] = {
-            r.name: r for r in records if r.kind == "notification"
-        }
-
-
 class MethodCodec:
-    """The codec of one method: it upgrades parameters to the dialect, and downgrades results to the revision."""
+    """The codec of one method: it upgrades parameters to the dialect, and downgrades results to the revision.
+
+    `table` is that of the handlers; None for a method of an extension, which belongs to no revision.
+    """
 
     find_repair: FindRepair | None = None
     """Finds what has to be repaired in a result before it is downgraded; None if results need no such check."""
 
-    def __init__(self, method: Method[Any, Any], revision: str, table: MethodTable) -> None:
+    def __init__(self, method: Method[Any, Any], revision: str, table: MethodTable | None) -> None:
         self.method: str = method.name
         self.header: bytes = method.name.encode()
         """The method as the header `Mcp-Method` spells it."""
@@ -149,6 +139,13 @@ class MethodCodec:
                 convert = _reject_unrepaired(self.find_repair, convert)
             self.downgrades[type(result)] = convert
         return result if convert is None else convert(result, dropped)
+
+    def _handled(self, module: str) -> Method[Any, Any]:
+        """Return the record for handlers. Of a method that only the revision has, its module with this name has it."""
+        if self._table is None:
+            return self._record
+        known = self._table.METHODS.get(self.method)
+        return known or getattr(mcpspec.revision(self._revision), module).METHODS[self.method]
 
     def _compile_upgrade(self) -> Callable[[Any, Any], Any]:
         raise NotImplementedError
@@ -196,10 +193,10 @@ def _codec_hint(kind: type, known: Sequence[type]) -> str:
     return "; serve it without codec='pydantic'" if _is_struct(kind) else "; serve it with codec='pydantic'"
 
 
-def _results(method: Method[Any, Any], table: MethodTable) -> list[type]:
-    """Return the handlers' result types of a method; none if their table lacks the method."""
-    known = table.CLIENT_REQUESTS.get(method.name)
-    return [] if known is None else spread_union(known.result)
+def _results(method: Method[Any, Any], table: MethodTable | None) -> list[type]:
+    """Return the handlers' result types of a method; none if their table lacks the method, or for a notification."""
+    known = method if table is None else table.CLIENT_REQUESTS.get(method.name)
+    return [] if known is None or known.kind != "request" else spread_union(known.result)
 
 
 class _UnknownMethodCodec(MethodCodec):
@@ -285,13 +282,12 @@ def codec_for(
 
 def _own_codec(method: OwnMethod, revision: str, *, is_encoded: bool = False) -> MethodCodec:
     """Return the codec of a method of an extension. `is_encoded` is true for the codec of models."""
-    table = OwnTable([method.record])
-    if not _is_struct_record(method.record):
-        codec: MethodCodec = _ModelMethodCodec(method.record, revision, table)
+    if not issubclass(method.record.message, msgspec.Struct):
+        codec: MethodCodec = _ModelMethodCodec(method.record, revision, None)
     elif is_encoded:
-        codec = _EncodedStructMethodCodec(method.record, revision, table)
+        codec = _EncodedStructMethodCodec(method.record, revision, None)
     else:
-        codec = _StructMethodCodec(method.record, revision, table)
+        codec = _StructMethodCodec(method.record, revision, None)
     codec.handler_name = method.record.name  # which no method of a handler can have
     codec.name_param = None if method.name_param is None else _attribute(method.record.params, method.name_param)
     return codec
@@ -302,10 +298,6 @@ def _attribute(params: Any, member: str) -> str | None:
     if not _is_struct(params):
         return None
     return next((field.name for field in msgspec.structs.fields(params) if field.encode_name == member), None)
-
-
-def _is_struct_record(record: Method[Any, Any]) -> bool:
-    return issubclass(record.message, msgspec.Struct)
 
 
 def _records(module: MethodTable) -> list[Method[Any, Any]]:
@@ -358,21 +350,14 @@ def _params_type(method: Method[Any, Any]) -> Any:
     return msgspec.defstruct(kind.__name__, fields, kw_only=True)
 
 
-def _own_record(method: str, revision: str, module: str) -> Method[Any, Any]:
-    """Return the record of a method that only a revision has, and not the dialect."""
-    record: Method[Any, Any] = getattr(mcpspec.revision(revision), module).METHODS[method]
-    return record
-
-
 def _is_struct(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
 
 
 class _StructMethodCodec(MethodCodec):
     def _compile_upgrade(self) -> Callable[[Any, Any], Any]:
-        known = self._table.METHODS.get(self.method) or _own_record(self.method, self._revision, "methods")
         source: Any = self._record.params
-        target: Any = known.params
+        target: Any = self._handled("methods").params
         if target is NoneType:
             return lambda params, _meta: params
         if not _is_struct(target):  # an open object, of a method that the dialect does not have
@@ -390,7 +375,7 @@ class _StructMethodCodec(MethodCodec):
     def _find_upgrade(self, source: Any, target: Any) -> Callable[[Any, Any], Any]:
         """Return the conversion `(params, meta) -> params`. Methods of legacy revisions alone are converted as JSON."""
         found = None
-        if self.method in self._table.METHODS:
+        if self._table is not None and self.method in self._table.METHODS:
             found = upgrader(self._revision, import_module(target.__module__)).method_between(source, target)
         return found or (lambda params, meta: from_builtins({**_without_meta(params), "_meta": meta}, target))
 
@@ -399,7 +384,7 @@ class _StructMethodCodec(MethodCodec):
         is_exact = kind.__module__ == X.__name__
         expected = self._expected(getattr(D, kind.__name__) if is_exact else kind)
         exact = getattr(structs_of(self._revision), expected.__name__, None)
-        is_free = isinstance(self._table, OwnTable) or not _results(self._record, self._table)  # of no revision
+        is_free = self._table is None or not _results(self._record, self._table)  # of no revision
         if self._revision == DIALECT or exact is None or is_free:
             return None
         if is_exact or getattr(D, expected.__name__, None) in (None, expected):
@@ -546,8 +531,7 @@ class _ModelCodec(Codec):
 class _ModelMethodCodec(MethodCodec):
     def _compile_upgrade(self) -> Callable[[Any, Any], Any]:
         exact = self._record.params
-        known = self._table.METHODS.get(self.method) or _own_record(self.method, self._revision, "models_methods")
-        target: Any = known.params
+        target: Any = self._handled("models_methods").params
         decode, rebuild, dump = models().decode, models().from_builtins, models().to_builtins
         if target is NoneType:
             return lambda params, _meta: params

@@ -14,20 +14,21 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from types import NoneType
-from typing import Annotated, Any, Final, Literal, Protocol, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Literal, Protocol, get_args, get_origin
 
 import msgspec
-from msgspec import Raw, UnsetType
+from msgspec import Raw
 
 from mcpspec.support.converters import RESULT_DEFAULTS, Converter, DroppedFields
-from mcpspec.support.members import declared_members, is_open, is_struct
-from mcpspec.support.objects import Member, Shape, UnionOptions, is_array, is_object, spread_union, strip_absent
-from mcpspec.support.structs import OpenObject, dec_hook, decode
+from mcpspec.support.members import is_open, is_struct
+from mcpspec.support.objects import Member, Shape, spread_union
+from mcpspec.support.structs import OpenObject, dec_hook, decode, shape_of
+from mcpspec.support.walk import format_path, walk_objects
 from typedmcp import dialect
 from typedmcp.client.results.open_members import member_checks
 from typedmcp.errors import DecodeError, ProtocolError, UsageError
@@ -51,8 +52,8 @@ _ESSENTIAL: Final = frozenset({"isError", "inputRequests", "requestState"})
 _LARGE_BYTES: Final = 1 << 16
 """Bytes of a result above which it is large."""
 
-_ABSENT: Final = object()
-_INVALID: Final = object()
+_NOTHING: Final = object()
+"""Stands for the value of a part that is absent, or not valid."""
 _FAILURES = (ValueError, OverflowError)
 
 
@@ -99,35 +100,30 @@ def result_decoder(method: str, revision: str, extended: tuple[tuple[str, Any], 
     if known is None or spoken is None:
         raise UsageError(f"{method}: not a method of {revision if spoken is None else DIALECT}")
     sources = {kind.__name__: kind for kind in spread_union(spoken.exact.result)}
-    pairs = {
-        kind.__name__: (sources[kind.__name__], kind)
+    types = {
+        "input_required" if kind.__name__ == "InputRequiredResult" else "complete": (sources[kind.__name__], kind)
         for kind in spread_union(known.exact.result)
         if kind.__name__ in sources
     }
-    input_required = pairs.pop("InputRequiredResult", None)
-    (complete,) = pairs.values()
-    return _compile(_SlowDecoder(method, revision, complete, input_required, dict(extended)), revision)
-
-
-def _compile(slow_decoder: _SlowDecoder, revision: str) -> ResultDecoder:
-    exact = slow_decoder.complete[0]
+    exact = types["complete"][0]
     plain = getattr(dialect.structs, exact.__name__)
-    complete = _TypedPlace(exact, plain, upgrader(revision).method(exact.__name__))
-    decode_straight = _compile_straight(exact, plain, complete) if revision == DIALECT else complete.decode_valid
+    place = _TypedPlace(exact, plain, upgrader(revision).method(exact.__name__))
+    decode_straight = _compile_straight(exact, plain, place) if revision == DIALECT else place.decode_valid
+    added = dict(extended)
 
     def decode_result(
         raw: bytes | Raw, problems: list[ResultProblem], limit: int = DEFAULT_LIMITS.result_problems
     ) -> Any:
         result = decode_straight(raw)
-        if result is not _INVALID and result.result_type == "complete":
+        if result is not _NOTHING and result.result_type == "complete":
             return result
-        return to_struct(slow_decoder.decode(raw, problems, limit))
+        return to_struct(_Recovery(revision, problems, limit).decode(raw, types, added))
 
     return decode_result
 
 
 def _compile_straight(exact: Any, plain: Any, place: _TypedPlace) -> Callable[[bytes | Raw], Any]:
-    """Return the decoder of a result of the dialect, straight into plain types. It returns `_INVALID` if it is invalid.
+    """Return the decoder of a result of the dialect, straight into plain types. It returns `_NOTHING` if it is invalid.
 
     A null may be one that plain types take for absence and exact ones reject: then `place` decodes by way of those. It
     also decodes large results: most are a few long texts, in which the search for a null, and the copy that it needs,
@@ -146,7 +142,7 @@ def _compile_straight(exact: Any, plain: Any, place: _TypedPlace) -> Callable[[b
                 if (value := read(result)) is not None:
                     check([value])
         except _FAILURES:
-            return _INVALID
+            return _NOTHING
         return result
 
     return decode_straight
@@ -182,7 +178,7 @@ class _TypedPlace:
         self._convert = convert
 
     def decode_valid(self, raw: bytes | Raw) -> Any:
-        """Return the value in the dialect, or `_INVALID` if it does not fit the types completely."""
+        """Return the value in the dialect, or `_NOTHING` if it does not fit the types completely."""
         try:
             value = self._decode(raw)
             if self._convert is None:
@@ -190,11 +186,13 @@ class _TypedPlace:
             dropped: DroppedFields = []
             value = self._convert(value, lost=dropped)
         except _FAILURES:
-            return _INVALID
-        return _INVALID if dropped else value
+            return _NOTHING
+        return _NOTHING if dropped else value
 
-    def explain(self, raw: bytes | Raw, path: str) -> DecodeError:
-        """Return the reason why a value does not fit."""
+    def explain(self, raw: bytes | Raw | None, path: str) -> DecodeError:
+        """Return the reason why a value does not fit, or is missing."""
+        if raw is None:
+            return DecodeError(path, "required, but missing")
         for kind in (self.source, self.target):
             try:
                 decode(bytes(raw), kind)
@@ -203,239 +201,185 @@ class _TypedPlace:
         return DecodeError(path, f"has no place in {DIALECT}")
 
 
-class _SlowDecoder:
-    """Decodes results that do not fit their type, as far as they are valid."""
-
-    def __init__(
-        self,
-        method: str,
-        revision: str,
-        complete: tuple[Any, Any],
-        input_required: tuple[Any, Any] | None,
-        extended: Mapping[str, Any],
-    ) -> None:
-        self.complete = complete
-        self._method = method
-        self._extended = extended
-        self._input_required = input_required
-        self._has_result_type = "result_type" in _members(complete[0])
-        self._conversion = exact_upgrader(revision)
-        self._places: dict[tuple[Any, Any], _TypedPlace] = {}
-
-    def place(self, source: Any, target: Any) -> _TypedPlace:
-        key = (source, target)
-        if key not in self._places:
-            self._places[key] = _TypedPlace(source, target, convert_with(self._conversion, source, target))
-        return self._places[key]
-
-    def decode(self, raw: bytes | Raw, problems: list[ResultProblem], limit: int) -> Any:
-        try:
-            parts = _split_object(raw)
-        except _FAILURES:
-            raise self.place(*self.complete).explain(raw, "result") from None
-        if (kind := self._extension_type(parts)) is not None:
-            return _decode_extension(raw, kind)
-        source, target = self._select_types(parts)
-        report = _ProblemReport(problems, limit)
-        try:
-            return self._decode_object(parts, source, target, "result", report)
-        finally:
-            report.close()
-
-    def _extension_type(self, parts: dict[str, Raw]) -> Any:
-        """Return the type of a result that a declared extension adds to the method, or None for other results."""
-        if not self._extended or not self._has_result_type or "resultType" not in parts:
-            return None
-        name = _to_plain(parts["resultType"])
-        return self._extended.get(name) if isinstance(name, str) else None
-
-    def _select_types(self, parts: dict[str, Raw]) -> tuple[Any, Any]:
-        """Return the types for the `resultType` of a result. Legacy revisions do not have it."""
-        if not self._has_result_type or "resultType" not in parts:
-            return self.complete
-        types = {"complete": self.complete} | ({"input_required": self._input_required} if self._input_required else {})
-        raw = parts["resultType"]
-        name = _to_plain(raw)
-        if isinstance(name, str) and name in types:
-            return types[name]
-        known: Any = Literal[tuple(types)]  # pyright: ignore[reportInvalidTypeForm]
-        raise ProtocolError(str(self.place(known, known).explain(raw, "result.resultType")))
-
-    def _decode_object(self, parts: dict[str, Raw], source: Any, target: Any, path: str, report: _ProblemReport) -> Any:
-        """Return an object of the dialect with the valid members."""
-        source_members, values = _members(source), dict[str, Any]()
-        for name, member in _members(target).items():
-            value = RESULT_DEFAULTS.get(name, _ABSENT)
-            if name in source_members:
-                place = self.place(source_members[name].hint, member.hint)
-                default = _default_of(target, name, parts.get(member.wire))
-                member_path = f"{path}.{member.wire}"
-                value = self._decode_member(parts, source_members[name], default, place, member_path, report)
-            if value is not _ABSENT:
-                values[name] = value
-        return target(**values)
-
-    def _decode_member(
-        self,
-        parts: dict[str, Raw],
-        member: Member,
-        default: Any,
-        place: _TypedPlace,
-        path: str,
-        report: _ProblemReport,
-    ) -> Any:
-        """Return the value of a member, `_ABSENT`, or the default of a required one. Raises `DecodeError`."""
-        raw = parts.get(member.wire)
-        if raw is None:
-            missing = DecodeError(path, "required, but missing")
-            return _use_default(default, missing, None, report) if member.required else _ABSENT
-        is_null = bytes(raw) == b"null" and not member.required and not _options(place.source).accepts_null
-        value = _INVALID if is_null else self._decode_value(raw, member, place, path, report)
-        if value is not _INVALID:
-            return value
-        fault, plain = place.explain(raw, path), _to_plain(raw)
-        if member.required or not (is_null or member.wire not in _ESSENTIAL):
-            return _use_default(default, fault, plain, report)
-        report.add(fault, plain, is_tolerated=is_null)
-        return _ABSENT
-
-    def _decode_value(self, raw: Raw, member: Member, place: _TypedPlace, path: str, report: _ProblemReport) -> Any:
-        """Return the value of a member, or its valid parts if it is not valid as a whole."""
-        item = _item_type(place.source)
-        if item is not None and (items := _try(_split_array, raw)) is not _INVALID:
-            values = self._decode_items(items, self.place(item, _item_type(place.target)), path, report)
-            return _truncate(values, place.source, path, report)
-        value = self._decode_or_repair(raw, place, path, report)
-        if value is not _INVALID or (parts := _try(_split_object, raw)) is _INVALID:
-            return value
-        if is_open(place.target):
-            return self._decode_open_object(parts, place.target, path, report)
-        if member.required and is_struct(place.source):
-            return self._decode_object(parts, place.source, place.target, path, report)
-        return _INVALID
-
-    def _decode_items(self, items: list[Raw], place: _TypedPlace, path: str, report: _ProblemReport) -> list[Any]:
-        values: list[Any] = []
-        for i, raw in enumerate(items):
-            item_path = f"{path}[{i}]"
-            item = self._decode_or_repair(raw, place, item_path, report)
-            if item is not _INVALID:
-                values.append(item)
-            elif report.has_room():
-                report.add(place.explain(raw, item_path), _to_plain(raw))
-        return values
-
-    def _decode_open_object(
-        self, parts: dict[str, Raw], kind: type[OpenObject], path: str, report: _ProblemReport
-    ) -> Any:
-        """Return an open object without the declared members that are invalid."""
-        members = {key: _to_plain(raw) for key, raw in parts.items()}
-        for wire, (declared, is_required) in declared_members(kind).items():
-            hint, member_path = strip_absent(declared, UnsetType), f"{path}[{json.dumps(wire)}]"
-            place = self.place(hint, hint)
-            value = self._decode_or_repair(parts[wire], place, member_path, report) if wire in parts else _INVALID
-            if value is not _INVALID:
-                members[wire] = value
-            elif is_required:
-                return _INVALID
-            elif wire in parts:
-                report.add(place.explain(parts[wire], member_path), members.pop(wire))
-        return build_open_object(kind, members)
-
-    def _decode_or_repair(self, raw: Raw, place: _TypedPlace, path: str, report: _ProblemReport) -> Any:
-        """Decode a value, repaired if necessary. Also accept a value that only the dialect allows."""
-        value = place.decode_valid(raw)
-        if value is not _INVALID or (value := self._repair(raw, place, path, report)) is not _INVALID:
-            return value
-        if place.source == place.target:
-            return _INVALID
-        in_dialect = self.place(place.target, place.target)
-        value = in_dialect.decode_valid(raw)
-        if value is _INVALID:
-            value = self._repair(raw, in_dialect, path, report)
-        if value is not _INVALID and report.has_room():
-            fault = place.explain(raw, path)
-            kept = DecodeError(fault.path, f"{fault.reason}; kept, since {DIALECT} allows it")
-            report.add(kept, _to_plain(raw), is_tolerated=True)
-        return value
-
-    def _repair(self, raw: Raw, place: _TypedPlace, path: str, report: _ProblemReport) -> Any:
-        """Return a repaired value, and report each repair. Return `_INVALID` if the value is still invalid."""
-        repairs: list[_Repair] = []
-        repaired = _repair_value(_to_plain(raw), place.source, path, repairs)
-        text: Any = _try(_encode, repaired) if repairs else _INVALID
-        value = _INVALID if text is _INVALID else place.decode_valid(text)
-        if value is not _INVALID:
-            for repair in repairs:
-                if report.has_room():
-                    fault = self.place(repair.hint, repair.hint).explain(_encode(repair.value), repair.path)
-                    repaired_fault = DecodeError(fault.path, f"{fault.reason}; {repair.description}")
-                    report.add(repaired_fault, repair.value, is_tolerated=True)
-        return value
+@cache
+def _place_of(revision: str, source: Any, target: Any) -> _TypedPlace:
+    return _TypedPlace(source, target, convert_with(exact_upgrader(revision), source, target))
 
 
-def _decode_extension(raw: bytes | Raw, kind: Any) -> Any:
-    try:
-        return decode(bytes(raw), kind)
-    except DecodeError as error:
-        raise DecodeError(_join("result", error.path), error.reason) from None
+class _Recovery:
+    """Decodes one result that does not fit its type, as far as it is valid.
 
-
-class _ProblemReport:
-    """Collects the problems of one result: the first ones in full, and the number of others.
-
-    Raises `DecodeError` for more than `limit`, since each takes time.
+    It reports the first problems in full, and the number of others. Raises `DecodeError` for more than `limit`, since
+    each takes time.
     """
 
-    def __init__(self, problems: list[ResultProblem], limit: int) -> None:
+    def __init__(self, revision: str, problems: list[ResultProblem], limit: int) -> None:
+        self._place: Callable[[Any, Any], _TypedPlace] = partial(_place_of, revision)
         self._problems = problems
         self._limit = limit
         self._count = 0
 
-    def has_room(self) -> bool:
-        """Return whether the next problem will be described. If not, count it."""
-        if self._count < MAX_PROBLEMS:
-            return True
-        self._add_to_count()
-        return False
+    def decode(self, raw: bytes | Raw, types: Mapping[str, tuple[Any, Any]], extended: Mapping[str, Any]) -> Any:
+        """Decode a result of one of these types, or of those of extensions, by its `resultType`."""
+        try:
+            parts = _split_object(raw)
+        except _FAILURES:
+            raise self._place(*types["complete"]).explain(raw, "result") from None
+        name: Any = "complete"
+        if "resultType" in parts and "result_type" in _members(types["complete"][0]):  # legacy revisions have none
+            name = _to_plain(parts["resultType"])
+            if isinstance(name, str) and (kind := extended.get(name)) is not None:
+                try:
+                    return decode(bytes(raw), kind)
+                except DecodeError as error:
+                    raise DecodeError(_join("result", error.path), error.reason) from None
+            if not isinstance(name, str) or name not in types:
+                known: Any = Literal[tuple(sorted(types))]  # pyright: ignore[reportInvalidTypeForm]
+                raise ProtocolError(str(self._place(known, known).explain(parts["resultType"], "result.resultType")))
+        try:
+            return self._decode_object(parts, *types[name], "result")
+        finally:
+            if self._count > MAX_PROBLEMS:
+                self._problems.append(ResultProblem("result", f"{self._count - MAX_PROBLEMS} more problems"))
 
-    def add(self, fault: DecodeError, value: Any, *, is_tolerated: bool = False) -> None:
-        self._add_to_count()
-        if self._count <= MAX_PROBLEMS:
-            self._problems.append(ResultProblem(fault.path, fault.reason, value, is_tolerated))
+    def _decode_object(self, parts: dict[str, Raw], source: Any, target: Any, path: str) -> Any:
+        """Return an object of the dialect with the valid members."""
+        source_members, values = _members(source), dict[str, Any]()
+        for name, member in _members(target).items():
+            value = RESULT_DEFAULTS.get(name, _NOTHING)
+            if name in source_members:
+                place = self._place(source_members[name].hint, member.hint)
+                raw = parts.get(member.wire)
+                default = _default_of(target, name, raw)
+                value = self._decode_member(raw, source_members[name], default, place, f"{path}.{member.wire}")
+            if value is not _NOTHING:
+                values[name] = value
+        return target(**values)
 
-    def _add_to_count(self) -> None:
+    def _decode_member(self, raw: Raw | None, member: Member, default: Any, place: _TypedPlace, path: str) -> Any:
+        """Return the value of a member, `_NOTHING`, or the default of a required one. Raises `DecodeError`."""
+        is_null, value = False, _NOTHING
+        if raw is not None:
+            is_null = bytes(raw) == b"null" and not member.required and not _accepts_null(place.source)
+            value = _NOTHING if is_null else self._decode_value(raw, member, place, path)
+        if value is not _NOTHING or (raw is None and not member.required):
+            return value
+        explain = partial(place.explain, raw, path)
+        if not member.required and (is_null or member.wire not in _ESSENTIAL):
+            self._report(explain, raw, is_tolerated=is_null)
+            return _NOTHING
+        if default is _NOTHING:
+            raise explain()
+        self._report(explain, raw, f"; read as {json.dumps(default)}", is_tolerated=True)
+        return default
+
+    def _decode_value(self, raw: Raw, member: Member, place: _TypedPlace, path: str) -> Any:
+        """Return the value of a member, or its valid parts if it is not valid as a whole."""
+        item = _item_type(place.source)
+        if item is not None and (items := _try(_split_array, raw)) is not _NOTHING:
+            values = self._decode_items(items, self._place(item, _item_type(place.target)), path)
+            if (limit := _max_items(place.source)) is not None and len(values) > limit:
+                text = f"expected at most {limit} items, got {len(values)}"
+                self._report(partial(DecodeError, path, text), raw)
+            return values[:limit]
+        value = self._decode_or_repair(raw, place, path)
+        if value is not _NOTHING or (parts := _try(_split_object, raw)) is _NOTHING:
+            return value
+        if is_open(place.target):
+            return self._decode_open_object(parts, place.target, path)
+        if member.required and is_struct(place.source):
+            return self._decode_object(parts, place.source, place.target, path)
+        return _NOTHING
+
+    def _decode_items(self, items: list[Raw], place: _TypedPlace, path: str) -> list[Any]:
+        values: list[Any] = []
+        for i, raw in enumerate(items):
+            item_path = f"{path}[{i}]"
+            item = self._decode_or_repair(raw, place, item_path)
+            if item is not _NOTHING:
+                values.append(item)
+            else:
+                self._report(partial(place.explain, raw, item_path), raw)
+        return values
+
+    def _decode_open_object(self, parts: dict[str, Raw], kind: type[OpenObject], path: str) -> Any:
+        """Return an open object without the declared members that are invalid."""
+        members = {key: _to_plain(raw) for key, raw in parts.items()}
+        for wire, hint, is_required in _shape_of(kind).members:
+            place, member_path = self._place(hint, hint), f"{path}[{json.dumps(wire)}]"
+            value = self._decode_or_repair(parts[wire], place, member_path) if wire in parts else _NOTHING
+            if value is not _NOTHING:
+                members[wire] = value
+            elif is_required:
+                return _NOTHING
+            elif wire in parts:
+                self._report(partial(place.explain, parts[wire], member_path), parts[wire])
+                del members[wire]
+        return build_open_object(kind, members)
+
+    def _decode_or_repair(self, raw: Raw, place: _TypedPlace, path: str) -> Any:
+        """Decode a value, repaired if necessary. Also accept a value that only the dialect allows."""
+        value = place.decode_valid(raw)
+        if value is not _NOTHING or (value := self._repair(raw, place, path)) is not _NOTHING:
+            return value
+        if place.source == place.target:
+            return _NOTHING
+        value = self._decode_or_repair(raw, self._place(place.target, place.target), path)
+        if value is not _NOTHING:
+            note = f"; kept, since {DIALECT} allows it"
+            self._report(partial(place.explain, raw, path), raw, note, is_tolerated=True)
+        return value
+
+    def _repair(self, raw: Raw, place: _TypedPlace, path: str) -> Any:
+        """Return a repaired value, and report each repair. Return `_NOTHING` if the value is still invalid."""
+        plain = _to_plain(raw)
+        repairs = [*_repair(plain, place.source)]
+        text: Any = _try(_encode, plain) if repairs else _NOTHING
+        value = _NOTHING if text is _NOTHING else place.decode_valid(text)
+        for where, hint, part, note in repairs if value is not _NOTHING else ():
+            explain = partial(self._place(hint, hint).explain, part, _join(path, format_path(where)))
+            self._report(explain, part, f"; {note}", is_tolerated=True)
+        return value
+
+    def _report(
+        self, explain: Callable[[], DecodeError], raw: bytes | Raw | None, note: str = "", *, is_tolerated: bool = False
+    ) -> None:
+        """Count a problem, and describe it if it is one of the first."""
         if self._count == self._limit:
             raise DecodeError("result", f"more than {self._limit} invalid parts (result_problems)")
         self._count += 1
+        if self._count <= MAX_PROBLEMS:
+            fault = explain()
+            part = None if raw is None else _to_plain(raw)
+            self._problems.append(ResultProblem(fault.path, fault.reason + note, part, is_tolerated))
 
-    def close(self) -> None:
-        if self._count > MAX_PROBLEMS:
-            self._problems.append(ResultProblem("result", f"{self._count - MAX_PROBLEMS} more problems"))
+
+def _repair(value: Any, hint: Any) -> Iterator[tuple[tuple[str | int, ...], Any, bytes | None, str]]:
+    """Repair parsed JSON where its meaning is clear. Yield the place, the type, the old value and what was done.
+
+    That is: without `null` members, with constants that an open object requires, such as the type of a tool's schema,
+    and with `sizes` of an icon as a list, as since 2025-11-25.
+    """
+    for path, parts, shape, is_open_object in walk_objects(value, hint):
+        for wire, kind, is_required in shape.members:
+            part, place = parts.get(wire, _NOTHING), (*path, wire)
+            if is_open_object:
+                if part is _NOTHING and is_required and get_origin(kind) is Literal and len(get_args(kind)) == 1:
+                    (parts[wire],) = get_args(kind)
+                    yield place, kind, None, f"read as {json.dumps(parts[wire])}"
+            elif part is None and not is_required and not _accepts_null(kind):
+                del parts[wire]
+                yield place, kind, b"null", "read as absent"
+            elif wire == "sizes" and isinstance(part, str):
+                parts[wire] = part.split()
+                yield place, kind, _encode(part), "read as a list"
 
 
 def _default_of(kind: Any, name: str, raw: Raw | None) -> Any:
-    """Return what clients assume for a required member that is absent or invalid, or `_ABSENT` for nothing."""
+    """Return what clients assume for a required member that is absent or invalid, or `_NOTHING`."""
     is_absent = raw is None or bytes(raw) == b"null"
     make = _ASSUMED.get((kind.__name__, name)) if is_absent else None
-    return RESULT_DEFAULTS.get(name, _ABSENT) if make is None else make()
-
-
-def _use_default(default: Any, fault: DecodeError, value: Any, report: _ProblemReport) -> Any:
-    """Return the default of a required member. Raises the fault if it has none."""
-    if default is _ABSENT:
-        raise fault
-    report.add(DecodeError(fault.path, f"{fault.reason}; read as {json.dumps(default)}"), value, is_tolerated=True)
-    return default
-
-
-def _truncate(values: list[Any], hint: Any, path: str, report: _ProblemReport) -> list[Any]:
-    """Return as many items of a list as its type allows."""
-    bounds = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
-    limit = next((bound.max_length for bound in bounds if bound.max_length is not None), len(values))
-    if len(values) > limit:
-        report.add(DecodeError(path, f"expected at most {limit} items, got {len(values)}"), values)
-    return values[:limit]
+    return RESULT_DEFAULTS.get(name, _NOTHING) if make is None else make()
 
 
 _encode = msgspec.json.Encoder().encode
@@ -448,129 +392,46 @@ def _try(function: Callable[[Any], Any], value: Any) -> Any:
     try:
         return function(value)
     except _FAILURES:
-        return _INVALID
+        return _NOTHING
 
 
-def _to_plain(raw: Raw) -> Any:
+def _to_plain(raw: bytes | Raw) -> Any:
     """Return a value as plain JSON, or as text if it is not valid JSON."""
     value = _try(_parse, raw)
-    return bytes(raw).decode(errors="replace") if value is _INVALID else value
+    return bytes(raw).decode(errors="replace") if value is _NOTHING else value
 
 
 def _join(path: str, inner: str) -> str:
     return f"{path}.{inner}" if inner and not inner.startswith("[") else path + inner
 
 
-# Repairs
-
-
-@dataclass(frozen=True, slots=True)
-class _Repair:
-    """An invalid value, and a description of its repair."""
-
-    path: str
-    value: Any
-    hint: Any
-    description: str
-
-
-def _repair_value(value: Any, hint: Any, path: str, repairs: list[_Repair]) -> Any:
-    """Return a copy of a value in which everything is repaired whose meaning is clear.
-
-    That is: without `null` members, with constants that an open object requires, such as the type of a tool's schema,
-    and with `sizes` of an icon as a list, as since 2025-11-25.
-    """
-    options = _options(hint)
-    if is_array(value) and options.item is not None:
-        return [_repair_value(item, options.item, f"{path}[{i}]", repairs) for i, item in enumerate(value)]
-    if is_object(value) and options.open is not None:
-        return _add_constants(value, options.open, path, repairs)
-    kind = options.select(value) if is_object(value) else None
-    if kind is None:
-        return value
-    repaired: dict[str, Any] = dict(value)
-    for member in _members(kind).values():
-        if member.wire not in repaired:
-            continue
-        member_path, inner = f"{path}.{member.wire}", repaired[member.wire]
-        if inner is None and not member.required and not _options(member.hint).accepts_null:
-            repairs.append(_Repair(member_path, inner, member.hint, "read as absent"))
-            del repaired[member.wire]
-        elif isinstance(inner, str) and (kind.__name__, member.wire) == ("Icon", "sizes"):
-            repairs.append(_Repair(member_path, inner, member.hint, "read as a list"))
-            repaired[member.wire] = inner.split()
-        else:
-            repaired[member.wire] = _repair_value(inner, member.hint, member_path, repairs)
-    return repaired
-
-
-def _add_constants(value: dict[str, Any], kind: type[OpenObject], path: str, repairs: list[_Repair]) -> dict[str, Any]:
-    """Return an open object with the constants that it lacks."""
-    missing = {wire: constant for wire, constant in _constants(kind).items() if wire not in value}
-    repairs += [_Repair(path, value, kind, f"read as {json.dumps(constant)}") for constant in missing.values()]
-    return {**value, **missing}
-
-
 # Types
-
-
-@cache
-def _constants(kind: type[OpenObject]) -> dict[str, Any]:
-    """Return the constants among the members that an open object requires."""
-    return {
-        wire: get_args(hint)[0]
-        for wire, (hint, is_required) in declared_members(kind).items()
-        if is_required and get_origin(hint) is Literal and len(get_args(hint)) == 1
-    }
 
 
 @cache
 def _members(kind: Any) -> dict[str, Member]:
     """Return the members of an object type by their Python names."""
-    if not is_struct(kind):
-        return {}
-    hints = get_type_hints(kind, include_extras=True)
-    return {
-        f.name: Member(f.encode_name, strip_absent(hints[f.name], UnsetType), f.required)
-        for f in msgspec.structs.fields(kind)
-    }
+    return dict(zip(kind.__struct_fields__, _shape_of(kind).members, strict=False))  # a tag follows them
 
 
-@dataclass(frozen=True, slots=True)
-class _TypeOptions:
-    """The values that a type accepts: an array of items, objects of some types, null."""
-
-    item: Any
-    kinds: list[Any]
-    accepts_null: bool
-    open: type[OpenObject] | None
-    union: UnionOptions[Any]
-
-    def select(self, value: dict[str, Any]) -> Any:
-        """Return the type that an object fits best: by its tag, or by its members."""
-        if len(self.kinds) < 2:
-            return self.kinds[0] if self.kinds else None
-        config = self.kinds[0].__struct_config__
-        if config.tag_field is None:
-            return self.union.rank(value)[0]
-        tag = value.get(config.tag_field)
-        return next((kind for kind in self.kinds if kind.__struct_config__.tag == tag), None)
+def _shape_of(kind: Any) -> Shape:
+    shape = shape_of(kind)
+    assert shape is not None
+    return shape
 
 
 @cache
-def _options(hint: Any) -> _TypeOptions:
-    options = spread_union(hint)
-    kinds = [option for option in options if is_struct(option)]
-    return _TypeOptions(
-        item=next((item for option in options if (item := _item_type(option)) is not None), None),
-        kinds=kinds,
-        union=UnionOptions(kinds, lambda kind: Shape(tuple(_members(kind).values()))),
-        accepts_null=any(option in (Any, NoneType) for option in options),
-        open=next((option for option in options if is_open(option)), None),
-    )
+def _accepts_null(hint: Any) -> bool:
+    return any(option in (Any, NoneType) for option in spread_union(hint))
 
 
 def _item_type(hint: Any) -> Any:
     """Return the type of a list's items, or None for other types."""
     hint = get_args(hint)[0] if get_origin(hint) is Annotated else hint
     return get_args(hint)[0] if get_origin(hint) is list else None
+
+
+def _max_items(hint: Any) -> int | None:
+    """Return how many items the type of a list allows, if it says so."""
+    bounds = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    return next((bound.max_length for bound in bounds if bound.max_length is not None), None)

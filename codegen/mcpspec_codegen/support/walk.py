@@ -31,7 +31,7 @@ def walk_objects(value: Any, hint: Any, path: Path = ()) -> Iterator[FoundObject
 
     A value that fits no type of a union is taken for the one that is most like it.
     """
-    options = [_strip_bounds(option) for option in spread_union(hint) if option is not NoneType]
+    options = _options(hint)
     if is_array(value):
         item = next((get_args(option)[0] for option in options if get_origin(option) is list), Any)
         for i, each in enumerate(value if item is not Any else ()):
@@ -56,8 +56,13 @@ def _walk_object(value: dict[str, Any], options: list[Any], path: Path) -> Itera
         yield FoundObject(path, value, shape, isinstance(kind, type) and issubclass(kind, OpenObject))
         declared = {member.wire: member.hint for member in shape.members}
     for name, each in value.items():
-        if name in declared:
+        if name in declared and (is_object(each) or is_array(each)):
             yield from walk_objects(each, declared[name], (*path, name))
+
+
+@cache
+def _options(hint: Any) -> list[Any]:
+    return [_strip_bounds(option) for option in spread_union(hint) if option is not NoneType]
 
 
 @cache

@@ -17,7 +17,6 @@ import weakref
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import suppress
 from functools import partial, wraps
-from types import TracebackType
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -89,16 +88,24 @@ class EventLoopThread:
         if not self._thread.is_alive():
             coroutine.close()
             raise UsageError("the client belongs to the process that this one was forked from; connect again")
-        job = _Job(coroutine)
-        self._loop.call_soon_threadsafe(job.start)
+        # Like a `concurrent.futures.Future` at half the cost: the lock is held until the coroutine has ended.
+        tasks: list[asyncio.Task[T]] = []
+        end_lock = threading.Lock()
+        end_lock.acquire()
+
+        def start() -> None:
+            tasks.append(self._loop.create_task(coroutine))
+            tasks[0].add_done_callback(lambda _: end_lock.release())
+
+        self._loop.call_soon_threadsafe(start)
         try:
-            job.end_lock.acquire()
+            end_lock.acquire()
         except BaseException:  # KeyboardInterrupt
-            if not job.is_done:
-                self._loop.call_soon_threadsafe(job.cancel)
-                job.end_lock.acquire(timeout=_EXIT_TIMEOUT)
+            if not tasks or not tasks[0].done():
+                self._loop.call_soon_threadsafe(lambda: tasks[0].cancel())
+                end_lock.acquire(timeout=_EXIT_TIMEOUT)
             raise
-        return job.result()
+        return tasks[0].result()
 
     def start(self, coroutine: Coroutine[Any, Any, object]) -> None:
         """Run a coroutine without waiting for it."""
@@ -106,37 +113,6 @@ class EventLoopThread:
             asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         else:
             coroutine.close()
-
-
-class _Job(Generic[T]):
-    """A coroutine that another thread waits for, like a `concurrent.futures.Future` at half the cost."""
-
-    def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
-        self._coroutine = coroutine
-        self._task: asyncio.Task[T] | None = None
-        self.end_lock: threading.Lock = threading.Lock()
-        """Held until the coroutine has ended."""
-        self.end_lock.acquire()
-
-    @property
-    def is_done(self) -> bool:
-        """True once the coroutine has ended."""
-        return self._task is not None and self._task.done()
-
-    def start(self) -> None:
-        """Start the coroutine, in the thread of the event loop."""
-        self._task = asyncio.get_running_loop().create_task(self._coroutine)
-        self._task.add_done_callback(lambda _: self.end_lock.release())
-
-    def cancel(self) -> None:
-        """Cancel the coroutine, in the thread of the event loop."""
-        if self._task is not None:
-            self._task.cancel()
-
-    def result(self) -> T:
-        """Return the result of the coroutine that has ended, or raise its exception."""
-        assert self._task is not None
-        return self._task.result()
 
 
 _lock = threading.Lock()
@@ -225,9 +201,7 @@ class BlockingClient(Generic[C]):
         self.open()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def __del__(self) -> None:
@@ -433,9 +407,7 @@ class SyncSubscription:
         self._loop_thread.run(self._subscription.__aenter__())
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def __iter__(self) -> SyncSubscription:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, TypeAlias
 
 from typedmcp import dialect
@@ -120,9 +119,7 @@ class Subscription:
             error = RequestTimeoutError(self._timeout or 0.0)
             raise error.attach_call("subscriptions/listen", self.id or "none")
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         await self.close()
 
     def __aiter__(self) -> Subscription:

@@ -69,15 +69,13 @@ class FetchClient:
         address, parts = parse_url(url)
         proxy = select_proxy(self._proxy, address)
         pool = ConnectionPool(address, self._get_tls_context, proxy, self._limits.http_response_head_bytes)
-        origin = f"{address.scheme}://{address.authority}" if pool.is_forwarded else ""
-        target = f"{origin}{parts.path or '/'}{f'?{parts.query}' if parts.query else ''}"
+        target = f"{pool.origin}{parts.path or '/'}{f'?{parts.query}' if parts.query else ''}"
         lines = [
             f"{'GET' if request.body is None else 'POST'} {target} HTTP/1.1",
             f"host: {address.authority}",
             "user-agent: typedmcp",
             "accept-encoding: identity",
-            *(f"{name}: {value}" for name, value in request.headers.items()),
-            *([] if pool.proxy_authorization is None else [f"proxy-authorization: {pool.proxy_authorization}"]),
+            *(f"{name}: {value}" for name, value in (*request.headers.items(), *pool.headers.items())),
             *([] if request.body is None else [f"content-length: {len(request.body)}"]),
         ]
         head = "".join(f"{line}\r\n" for line in (*lines, "")).encode("latin-1")

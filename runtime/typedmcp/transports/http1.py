@@ -97,12 +97,12 @@ def parse_url(url: str) -> tuple[HttpAddress, SplitResult]:
     return HttpAddress(parts.scheme, host, _PORTS[parts.scheme] if port is None else port), parts
 
 
-def basic_authorization(parts: SplitResult) -> str | None:
-    """Return the `Authorization` header for the user and password in a URL, or None without a user."""
+def basic_authorization(name: str, parts: SplitResult) -> dict[str, str]:
+    """Return the header of this name for the user and password in a URL, or no header without a user."""
     if parts.username is None:
-        return None
+        return {}
     pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-    return f"Basic {b64encode(pair.encode()).decode()}"
+    return {name: f"Basic {b64encode(pair.encode()).decode()}"}
 
 
 class HttpConnection(asyncio.Protocol):
@@ -425,16 +425,13 @@ class ConnectionPool:
         self._idle: list[HttpConnection] = []
         self._busy: set[HttpConnection] = set()
         self._is_closed = False
-
-    @property
-    def is_forwarded(self) -> bool:
-        """True if a proxy forwards the requests, and therefore needs the whole URL in each."""
-        return self._proxy is not None and self._address.scheme == "http"
-
-    @property
-    def proxy_authorization(self) -> str | None:
-        """The `Proxy-Authorization` header of requests that a proxy forwards."""
-        return basic_authorization(self._proxy[1]) if self._proxy is not None and self.is_forwarded else None
+        parts = None if self._proxy is None else self._proxy[1]
+        self._proxy_headers = {} if parts is None else basic_authorization("proxy-authorization", parts)
+        is_forwarded = parts is not None and address.scheme == "http"
+        self.origin: str = f"http://{address.authority}" if is_forwarded else ""
+        """What precedes the path in requests: a proxy that forwards them needs the whole URL."""
+        self.headers: dict[str, str] = self._proxy_headers if is_forwarded else {}
+        """The headers that such a proxy needs."""
 
     async def send(self, request: bytes, rest: bytes = b"", *, is_repeatable: bool = False) -> HttpResponse:
         """Send a request, which may be in two parts, and wait for the head of its response.
@@ -500,19 +497,18 @@ class ConnectionPool:
         )
         if self._proxy is not None and self._address.scheme == "https":
             try:
-                await self._open_tunnel(connection, self._proxy[1])
+                await self._open_tunnel(connection)
             except BaseException:
                 connection.abort()
                 raise
         return connection
 
-    async def _open_tunnel(self, connection: HttpConnection, proxy: SplitResult) -> None:
+    async def _open_tunnel(self, connection: HttpConnection) -> None:
         """Ask the proxy for a tunnel to the server, and start TLS with the server."""
         host = f"[{self._address.host}]" if ":" in self._address.host else self._address.host
         target = f"{host}:{self._address.port}"
-        lines = [f"CONNECT {target} HTTP/1.1", f"host: {target}"]
-        if (authorization := basic_authorization(proxy)) is not None:
-            lines.append(f"proxy-authorization: {authorization}")
+        headers = {"host": target, **self._proxy_headers}
+        lines = [f"CONNECT {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
         connection.send_request("".join(f"{line}\r\n" for line in (*lines, "")).encode())
         await connection.wait_for_tunnel()
         loop = asyncio.get_running_loop()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
@@ -118,7 +118,7 @@ class CallRunner:
             async with asyncio.timeout_at(None if max_time is None else start + max_time):
                 result = await self._finish_rounds(method, params, options, finish, rounds, outcome)
                 if not self.completions or "max_time" in options:
-                    return await self._complete(method, params, result, options, finish) if self.completions else result
+                    return await self._complete(method, params, result, options, finish)
         except TimeoutError:
             raise RequestTimeoutError(max_time or 0.0).attach_call(method, "none") from None
         return await self._complete(method, params, result, options, finish)  # which the usual time does not limit
@@ -162,7 +162,7 @@ class CallRunner:
         self, method: str, params: Any, options: CallOptions, finish: Finish | None, rounds: int, outcome: Any
     ) -> Any:
         """Repeat a call with the requested input until it has a result. `outcome` is that of its first round."""
-        pauses = _pauses()
+        pause = _FIRST_PAUSE
         for _ in range(rounds + 1):
             if outcome is _NOT_BEGUN:
                 session = await self._connection.connect()
@@ -175,7 +175,8 @@ class CallRunner:
                 continue
             params = await self._add_input(method, params, reason)
             if not reason.input_requests:  # the server is not ready, and nothing else slows the repetition down
-                await asyncio.sleep(next(pauses))
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, _MAX_PAUSE)
         raise InputUnavailableError(f"{method}: the server requested input more than {rounds} times")
 
     async def _make_round(
@@ -419,14 +420,6 @@ def _with_token(meta: Any, token: int) -> dict[str, Any]:
     """Return a `_meta`, which may be encoded already, with a progress token."""
     members: dict[str, Any] = msgspec.json.decode(meta) if isinstance(meta, Raw) else meta
     return {**members, "progressToken": token}
-
-
-def _pauses() -> Iterator[float]:
-    """Yield the seconds before each repetition of a call to a server that requests no input."""
-    pause = _FIRST_PAUSE
-    while True:
-        yield pause
-        pause = min(2 * pause, _MAX_PAUSE)
 
 
 class UrlElicitation(msgspec.Struct):

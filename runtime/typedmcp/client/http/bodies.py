@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final, NoReturn
 
 import msgspec
 
+from mcpspec.support.objects import is_object
 from typedmcp.client.http.endpoint import Endpoint, shorten_body
 from typedmcp.errors import ProtocolError, RemoteError
 from typedmcp.protocol.framing import frame_of
@@ -53,17 +55,10 @@ async def read_body(endpoint: Endpoint, response: HttpResponse) -> bytes:
     return body
 
 
-class _ErrorBody(msgspec.Struct):
-    error: dict[str, Any]
-
-
-_decode_error_body = msgspec.json.Decoder(_ErrorBody).decode
-
-
 def raise_error_in(body: bytes) -> NoReturn:
     """Raise the error in a response body, or `ProtocolError` if it holds none."""
-    try:
-        error = _decode_error_body(body).error
-    except ValueError:
-        raise ProtocolError(f"the body is not a response to this call: {shorten_body(body)[:200]}") from None
-    raise RemoteError.from_wire(error)
+    with suppress(ValueError):
+        plain: Any = msgspec.json.decode(body)
+        if is_object(plain) and is_object(error := plain.get("error")):
+            raise RemoteError.from_wire(error)
+    raise ProtocolError(f"the body is not a response to this call: {shorten_body(body)[:200]}")

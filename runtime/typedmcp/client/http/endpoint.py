@@ -99,7 +99,7 @@ class Endpoint:
         """The URL without parts that may be secret: user and password, and the query."""
         self.options: HttpOptions = options
         self.limits: Limits = limits
-        self._basic = basic_authorization(parts)
+        self._basic = basic_authorization("authorization", parts)
         self._tls = options.tls
         proxy = select_proxy(options.proxy, self.address)
         self.pool: ConnectionPool = ConnectionPool(
@@ -160,7 +160,7 @@ class Endpoint:
         """Send a request again, with new credentials, after a response that rejected those that were used."""
         attempts = self.credentials.attempts
         for resends in range(MAX_RESENDS):
-            error = await _authorization_error(response)
+            error = _authorization_error(response, await _read_error_text(response))
             is_own = await self.credentials.replace(used, error, timer, is_retry=resends > 0) if attempts else None
             if is_own is None:
                 raise error
@@ -169,7 +169,7 @@ class Endpoint:
             response = await self._send(method, head, body)
             if response.status not in (401, 403):
                 return response
-        raise await _authorization_error(response)
+        raise _authorization_error(response, await _read_error_text(response))
 
     def _send(self, method: str, head: bytes, body: bytes | None) -> Awaitable[HttpResponse]:
         signer = self.credentials.signer
@@ -212,15 +212,11 @@ class Endpoint:
         return b"%b%bContent-Length: %d\r\n\r\n%b" % (start, head, len(body), body), b""
 
     def _encode_start(self, method: str) -> bytes:
-        origin = f"{self.address.scheme}://{self.address.authority}" if self.pool.is_forwarded else ""
         headers = {"host": self.address.authority, "user-agent": "typedmcp", "accept-encoding": "identity"}
-        if self._basic is not None:
-            headers["authorization"] = self._basic
-        if (authorization := self.pool.proxy_authorization) is not None:
-            headers["proxy-authorization"] = authorization
+        headers |= self._basic | self.pool.headers
         for name, value in (*self.options.headers.items(), *(self.credentials.headers or {}).items()):
             headers[name.lower()] = value
-        start = f"{method} {origin}{self._path} HTTP/1.1\r\n".encode() + encode_headers(headers)
+        start = f"{method} {self.pool.origin}{self._path} HTTP/1.1\r\n".encode() + encode_headers(headers)
         self._heads[method] = start
         return start
 
@@ -299,10 +295,10 @@ class Endpoint:
 
         `text` is the body, if it has been read already.
         """
-        if response.status in (401, 403):
-            return await _authorization_error(response, text)
         text = await _read_error_text(response) if text is None else text
         response.close()
+        if response.status in (401, 403):
+            return _authorization_error(response, text)
         if response.status in (429, 503):
             return ServerBusyError(response.status, _parse_retry_after(response.headers.get("retry-after")), text)
         return HttpStatusError(response.status, f"{self.url} answered {response.status}", text)
@@ -319,9 +315,7 @@ class Endpoint:
         return ConnectionLostError(f"{self.url}: {reason}")
 
 
-async def _authorization_error(response: HttpResponse, text: str | None = None) -> AuthorizationRequiredError:
-    text = await _read_error_text(response) if text is None else text
-    response.close()
+def _authorization_error(response: HttpResponse, text: str) -> AuthorizationRequiredError:
     return AuthorizationRequiredError(response.status, response.headers.get("www-authenticate", ""), text)
 
 

@@ -209,14 +209,14 @@ class EventStreams:
                 await self._read_server_messages_once(stream)
                 stream.failures = 1 if now() - start > _STABLE_SECONDS else stream.failures + 1
                 await asyncio.sleep(stream.delay())
-            self._report_stream_end("it ended too often")
-        except SessionLostError:
-            pass
-        except HttpStatusError as error:
-            if error.status != 405:  # the server does not offer it
-                self._report_stream_end(str(error))
+            reason = "it ended too often"
         except Error as error:
-            self._report_stream_end(str(error))
+            is_offered = not isinstance(error, HttpStatusError) or error.status != 405
+            if isinstance(error, SessionLostError) or not is_offered:
+                return
+            reason = str(error)
+        text = f"the stream of server messages ended: {reason}"
+        self._reader.listener.report(Diagnostic(DiagnosticKind.CONNECTION_ERROR, text))
 
     async def _read_server_messages_once(self, stream: _ResumableStream) -> None:
         try:
@@ -232,10 +232,6 @@ class EventStreams:
             stream.on_rejected(error)
         except OSError:
             pass  # it is requested again
-
-    def _report_stream_end(self, reason: str) -> None:
-        text = f"the stream of server messages ended: {reason}"
-        self._reader.listener.report(Diagnostic(DiagnosticKind.CONNECTION_ERROR, text))
 
     async def wait_elsewhere(self, call: Call) -> Raw:
         """Wait for a result on the stream of server messages."""

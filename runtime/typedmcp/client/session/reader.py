@@ -135,18 +135,14 @@ class MessageReader:
         call = self._requests.calls.pop(id, None) if own is None and id.__class__ is int else None
         if call is None:
             call = self._find_call(id, None, own)
-        if call is not None:
-            pending: PendingCall = call.owner
-            if not pending.response.done():
-                pending.response.set_result(result)
+        if call is not None and not call.owner.response.done():
+            call.owner.response.set_result(result)
 
     def _reject(self, id: RequestId | None, error: Error, own: Collection[Call] | None) -> None:
         """End a call with an error."""
         call = self._find_call(id, error, own)
-        if call is not None:
-            pending: PendingCall = call.owner
-            if not pending.response.done():
-                pending.response.set_exception(error.attach_call(call.method, call.id))
+        if call is not None and not call.owner.response.done():
+            call.owner.response.set_exception(error.attach_call(call.method, call.id))
 
     def _find_call(self, id: RequestId | None, error: Error | None, own: Collection[Call] | None) -> Call | None:
         """Remove the call of a response from the table, and report an unexpected response."""

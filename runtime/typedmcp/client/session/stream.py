@@ -98,13 +98,15 @@ class StreamSession(ClientSession):
     def _send_line(self, line: bytes) -> None:
         """Send a line, which has no newline yet."""
         if len(line) > _LARGE_BYTES:  # copying it to others, or to a newline, would cost more than a write
-            self._flush_out()
+            self._flush()
             self._write(line)
             self._write(b"\n")
         elif self._out or len(self.requests.calls) > 1:  # other calls are about to send too: one write for all
             self._out += line
             self._out += b"\n"
-            self._schedule_flush()
+            if not self._is_flush_scheduled:
+                self._is_flush_scheduled = True
+                self._loop.call_soon(self._flush)
         else:
             self._write(line + b"\n")
 
@@ -112,16 +114,8 @@ class StreamSession(ClientSession):
         if not self.has_ended:
             self.transport.write(data)
 
-    def _schedule_flush(self) -> None:
-        if not self._is_flush_scheduled:
-            self._is_flush_scheduled = True
-            self._loop.call_soon(self._flush)
-
     def _flush(self) -> None:
         self._is_flush_scheduled = False
-        self._flush_out()
-
-    def _flush_out(self) -> None:
         if self._out:
             data = bytes(self._out)
             self._out.clear()

@@ -40,7 +40,7 @@ from typedmcp.errors import (
 )
 from typedmcp.protocol.option_checks import check_integer, check_seconds, check_text
 from typedmcp.server.changes import Changes
-from typedmcp.server.config import ServerDefaults, ServerOptions, TaskSupport
+from typedmcp.server.config import ServerDefaults, TaskSupport
 from typedmcp.server.context import Context
 from typedmcp.server.encoded_lists import EncodedList
 from typedmcp.server.lifespan import Lifespan
@@ -365,20 +365,16 @@ class Server:
 
     # Serving
 
-    @overload
-    def run(self, transport: Literal["stdio"] = "stdio", **options: Unpack[ServerOptions]) -> None: ...
-    @overload
     def run(
         self,
-        transport: Literal["stdio", "http"],
+        transport: Literal["stdio", "http"] = "stdio",
         *,
         host: str | None = None,
         port: int | None = None,
         **options: Unpack[AsgiOptions],
-    ) -> None: ...
-    def run(self, transport: Literal["stdio", "http"] = "stdio", **options: Any) -> None:
+    ) -> None:
         """Serve this server over standard input and output, or over HTTP. `typedmcp.serve` describes the options."""
-        serve(self, transport, **options)
+        serve(self, transport, host=host, port=port, **options)
 
     def __server_config__(self) -> ServerDefaults:
         """Return the defaults for the options of `typedmcp.ServerConfig`."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable
-from types import TracebackType
 from typing import TypeAlias
 
 from typedmcp.limits import Limits
@@ -181,9 +180,7 @@ class Hold:
     def __enter__(self) -> Hold:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
 

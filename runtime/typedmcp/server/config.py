@@ -150,7 +150,8 @@ class ServerConfig:
     def __init__(self, handler: object, **options: Unpack[ServerOptions]) -> None:
         codec, revisions = options.get("codec", "msgspec"), options.get("revisions", SUPPORTED)
         _check_options(handler, options)
-        self._service = handler if isinstance(handler, Service) else None
+        self.service: Service | None = handler if isinstance(handler, Service) else None
+        """The handler, if it is a service."""
         self._extensions: Sequence[OfferedExtension] = ()
         defaults = _defaults_of(handler, codec)
         self.handler = handler
@@ -170,7 +171,7 @@ class ServerConfig:
         self.codec: Backend = codec
         self.methods: MethodTable | None = options.get("methods")
         self._capabilities = _declared_capabilities(self.functions, defaults, options)
-        self._has_own_capabilities = self._service is None or options.get("capabilities") is not None
+        self._has_own_capabilities = self.service is None or options.get("capabilities") is not None
         self.call_tool: Callable[..., Any] | None = defaults.get("call_tool") or self.functions.get("call_tool")
         """Calls a tool, without the middleware of a `Server`."""
         if "complete" in self.functions:
@@ -230,33 +231,28 @@ class ServerConfig:
     def instructions(self) -> str | None:
         """The instructions for the client's model."""
         own = self._instructions
-        return own if own is not None or self._service is None else self._service.instructions
+        return own if own is not None or self.service is None else self.service.instructions
 
     @property
     def capabilities(self) -> D.ServerCapabilities:
         """The capabilities to declare."""
-        if self._has_own_capabilities or self._service is None:
+        if self._has_own_capabilities or self.service is None:
             return self._capabilities
         if not (extensions := self.extensions):
-            return self._service.capabilities
+            return self.service.capabilities
         from typedmcp.server.extension_setup import declare_extensions  # few servers have extensions
 
-        return declare_extensions(self._service.capabilities, extensions)
+        return declare_extensions(self.service.capabilities, extensions)
 
     @property
     def extensions(self) -> Sequence[OfferedExtension]:
         """The extensions that the server offers."""
-        return self._extensions if self._service is None else (*self._extensions, *self._service.extensions)
+        return self._extensions if self.service is None else (*self._extensions, *self.service.extensions)
 
     @property
     def name_params(self) -> Mapping[str, str]:
         """The parameters that the header `Mcp-Name` repeats, by method."""
-        return self._name_params if self._service is None else {**self._name_params, **self._service.header_params}
-
-    @property
-    def service(self) -> Service | None:
-        """The handler, if it is a service."""
-        return self._service
+        return self._name_params if self.service is None else {**self._name_params, **self.service.header_params}
 
     @cached_property
     def threaded(self) -> frozenset[str]:
@@ -281,7 +277,7 @@ class ServerConfig:
         """Return the lifespans of the server, and then those of its extensions. A service comes first."""
 
         def extended() -> Mapping[object, Lifespan]:
-            service = self._service
+            service = self.service
             made: dict[object, Lifespan] = {} if service is None else {Service: lambda _: service.open(self)}
             made.update(lifespans())
             for each in self._extensions:

@@ -27,6 +27,7 @@ from tools import code_figures
 from typedmcp.app import options
 from typedmcp.limits import Limits
 from typedmcp.server.http.asgi import AsgiOptions
+from typedmcp.stores import StoreLimits
 from typedmcp_schemas import validate
 
 README = ROOT / "README.md"
@@ -224,7 +225,11 @@ def test_the_tables_of_limits_are_made_from_the_code() -> None:
     [(typedmcp.MemoryStore, "option of the memory store"), (typedmcp_redis.RedisStore, "option of the Redis store")],
 )
 def test_every_option_of_a_store_is_in_a_table(store: type, head: str) -> None:
-    assert sorted(_names_in(DOCS / "deploying.md", "option of stores", head)) == sorted(_parameters(store))
+    assert sorted(_names_in(DOCS / "deploying.md", head)) == sorted(_parameters(store))
+
+
+def test_every_limit_of_a_store_is_in_a_table() -> None:
+    assert _names_in(DOCS / "deploying.md", "limit of stores") == [each.name for each in fields_of(StoreLimits)]
 
 
 @each("page", ["servers.md", "clients.md"])

@@ -19,6 +19,7 @@ import uvicorn
 import typedmcp
 from typedmcp.dialect import handlers, structs
 from typedmcp.errors import MissingCapabilityError
+from typedmcp.stores import StoreLimits
 
 PROPERTIES = {"region": {"type": "string", "x-mcp-header": "Region"}, "n": {"type": "integer"}}
 SCHEMA = {"type": "object", "properties": PROPERTIES}
@@ -85,7 +86,7 @@ class App:
         self.config = typedmcp.ServerConfig(
             self.handler, name="over-http", version="1", on_diagnostic=print_diagnostic, limits=limits
         )
-        store = typedmcp.MemoryStore(client_share_percent=100)
+        store = typedmcp.MemoryStore(limits=StoreLimits(client_share_percent=100))
         self.app: Any = typedmcp.asgi(self.config, sse_path="/sse", store=store)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:

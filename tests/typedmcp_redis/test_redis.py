@@ -22,7 +22,7 @@ from tests.redis_server import RedisServer, redis_server, shared_redis
 from tests.server.store.alike import LIMITS, StoresBehaveAlike, check
 from tests.server.store.suite import Worker, collect, following, numbered
 from typedmcp import MemoryStore, UsageError
-from typedmcp.stores import Store, StoredEvent, StreamNotFoundError
+from typedmcp.stores import Store, StoredEvent, StoreLimits, StreamNotFoundError
 from typedmcp_redis import RedisStore
 from typedmcp_redis import store_scripts as scripts
 
@@ -573,7 +573,11 @@ def test_messages_that_were_dropped_unread_are_logged(
     shared_redis: RedisServer, prefix: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
-        async with opened(shared_redis, prefix, backlog=2) as one, opened(shared_redis, prefix, backlog=2) as other:
+        limits = StoreLimits(backlog=2)
+        async with (
+            opened(shared_redis, prefix, limits=limits) as one,
+            opened(shared_redis, prefix, limits=limits) as other,
+        ):
             await one.store.publish(b"0")
             assert await wait_for_messages(other, 1) == [b"0"]
             async with reading_paused(other):
@@ -596,7 +600,11 @@ class MemoryAndRedisBehaveAlike(StoresBehaveAlike):
 
     def stores(self) -> tuple[Store, Store]:
         self.prefix = f"{secrets.token_hex(4)}:"
-        return MemoryStore(clock=self.clock, **LIMITS), RedisStore(self.server.url, prefix=self.prefix, **LIMITS)
+        limits = StoreLimits(**LIMITS)
+        return (
+            MemoryStore(limits=limits, clock=self.clock),
+            RedisStore(self.server.url, prefix=self.prefix, limits=limits),
+        )
 
     def age(self, seconds: float) -> None:
         super().age(seconds)

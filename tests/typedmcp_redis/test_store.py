@@ -9,7 +9,7 @@ import pytest
 
 from tests.redis_server import RedisServer, shared_redis
 from tests.server.store.suite import StoreSuite, StoreWorld
-from typedmcp.stores import Store
+from typedmcp.stores import Store, StoreLimits
 from typedmcp_redis import RedisStore
 
 __all__ = ["shared_redis"]  # a fixture
@@ -23,8 +23,8 @@ class RedisWorld(StoreWorld):
         self._prefix = f"{secrets.token_hex(4)}:"
 
     def store(self, **options: Any) -> Store:
-        options.setdefault("lease", 5.0)
-        return RedisStore(self._server.url, prefix=self._prefix, **options)
+        lease = options.pop("lease", 5.0)
+        return RedisStore(self._server.url, prefix=self._prefix, lease=lease, limits=StoreLimits(**options))
 
     def advance(self, seconds: float) -> None:
         self._server.advance(self._prefix, seconds)

@@ -52,7 +52,7 @@ class RedisStore:
     `url` is the URL of a Redis server, or a client of `redis.asyncio`, which the store does not close. A worker that is
     silent for `lease` seconds counts as dead. Operations use at most `connections` connections; receiving messages and
     renewing the lease use two more. An operation that takes longer than `timeout` seconds raises `ConnectionError`; it
-    may still have taken effect. The other options are the limits of `StoreLimits`.
+    may still have taken effect.
     """
 
     is_shared: bool = True
@@ -63,17 +63,7 @@ class RedisStore:
         *,
         prefix: str = "typedmcp:",
         lease: float = 10.0,
-        ttl: float = StoreLimits.ttl,
-        unused_ttl: float = StoreLimits.unused_ttl,
-        sessions: int = StoreLimits.sessions,
-        session_bytes: int = StoreLimits.session_bytes,
-        client_share_percent: int = StoreLimits.client_share_percent,
-        events: int = StoreLimits.events,
-        event_bytes: int = StoreLimits.event_bytes,
-        keep: float = StoreLimits.keep,
-        kept_bytes: int = StoreLimits.kept_bytes,
-        backlog: int = StoreLimits.backlog,
-        used_states: int = StoreLimits.used_states,
+        limits: StoreLimits | None = None,
         connections: int = 8,
         timeout: float = 5.0,
     ) -> None:
@@ -81,16 +71,15 @@ class RedisStore:
             if not value > 0:
                 raise UsageError(f"{name} must be positive, not {value:g}")
         self.worker: str = secrets.token_hex(5)
-        self._limits = limits = StoreLimits(
-            ttl, min(ttl, unused_ttl), sessions, session_bytes, client_share_percent, events, event_bytes, keep,
-            kept_bytes, backlog, used_states,
-        )  # fmt: skip
-        self._byte_limits = session_bytes, limits.share_of(session_bytes)
-        self._kept_limits = kept_bytes, limits.share_of(kept_bytes)
+        self._limits = limits = limits or StoreLimits()
+        self._byte_limits = limits.session_bytes, limits.share_of(limits.session_bytes)
+        self._kept_limits = limits.kept_bytes, limits.share_of(limits.kept_bytes)
         self._lease = lease
         self._timeout = timeout
-        times = (max(1, int(seconds * 1000)) for seconds in (ttl, lease, keep))
-        self._link = RedisLink(url, (prefix, self.worker, *times, events, event_bytes), connections, timeout)
+        times = (max(1, int(seconds * 1000)) for seconds in (limits.ttl, lease, limits.keep))
+        self._link = RedisLink(
+            url, (prefix, self.worker, *times, limits.events, limits.event_bytes), connections, timeout
+        )
         self._inbox, self._bus = f"{prefix}inbox:{self.worker}", f"{prefix}bus"
         self._followers = _Followers()
         self._last_read = 0

@@ -24,6 +24,7 @@ from tests.server.http.asgi_driver import (
 )
 from typedmcp import Limits, MemoryStore
 from typedmcp.server.http.messages import cache_short_values
+from typedmcp.stores import StoreLimits
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -56,7 +57,7 @@ def in_use(served: Served, name: str) -> int:
 
 @in_loop
 async def test_one_client_cannot_take_the_sessions_of_all() -> None:
-    store = MemoryStore(session_bytes=64 * KIB)
+    store = MemoryStore(limits=StoreLimits(session_bytes=64 * KIB))
     async with serving(store=store) as served:
         last = [await initialize(served, ANN, title="x" * 4000) for _ in range(20)][-1]
         assert (last.status, "retry-after" in last.headers) == (503, True)
@@ -66,7 +67,7 @@ async def test_one_client_cannot_take_the_sessions_of_all() -> None:
 
 @in_loop
 async def test_the_addresses_of_one_network_are_one_client() -> None:
-    store = MemoryStore(session_bytes=64 * KIB)
+    store = MemoryStore(limits=StoreLimits(session_bytes=64 * KIB))
     async with serving(store=store) as served:
         replies = [await initialize(served, f"2001:db8:0:1::{host:x}", title="x" * 4000) for host in range(20)]
         assert replies[-1].status == 503
@@ -78,7 +79,7 @@ async def test_the_addresses_of_one_network_are_one_client() -> None:
 @in_loop
 async def test_an_authenticated_client_is_counted_by_its_principal() -> None:
     auth = typedmcp.Auth(verify, resource="https://x/mcp", issuers=["https://i"])
-    async with serving(store=MemoryStore(session_bytes=64 * KIB), auth=auth) as served:
+    async with serving(store=MemoryStore(limits=StoreLimits(session_bytes=64 * KIB)), auth=auth) as served:
         served.bearer = "ann"
         replies = [await initialize(served, f"10.0.1.{host}", title="x" * 4000) for host in range(20)]
         assert replies[-1].status == 503
@@ -91,7 +92,7 @@ async def test_an_authenticated_client_is_counted_by_its_principal() -> None:
 
 @in_loop
 async def test_subscriptions_of_sessions_are_limited_in_bytes() -> None:
-    async with serving(store=MemoryStore(session_bytes=64 * KIB)) as served:
+    async with serving(store=MemoryStore(limits=StoreLimits(session_bytes=64 * KIB))) as served:
         bob, ann = await session_from(served, BOB), await session_from(served, ANN)
         uris = [f"a://{number}{'x' * 4000}" for number in range(10)]
         last = [await ann.ask("resources/subscribe", {"uri": uri}).reply() for uri in uris][-1]

@@ -32,6 +32,7 @@ from typedmcp.protocol.sse import ServerSentEvent
 from typedmcp.server.http import sessions as session_module
 from typedmcp.server.http.streams import StreamLog
 from typedmcp.server.slow_path import SlowPath
+from typedmcp.stores import StoreLimits
 
 CLIENT = {"capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 PRIMED = "2025-11-25"
@@ -250,7 +251,7 @@ async def test_deleting_a_session_cancels_calls_without_a_stream() -> None:
 @in_loop
 async def test_an_unused_session_expires() -> None:
     clock = ManualClock()
-    async with serving(store=MemoryStore(ttl=100, clock=clock)) as served:
+    async with serving(store=MemoryStore(limits=StoreLimits(ttl=100), clock=clock)) as served:
         one, other = await served.session(), await served.session()
         clock.now = 99
         assert (await one.call("echo").reply()).status == 200
@@ -264,7 +265,7 @@ async def test_an_unused_session_expires() -> None:
 @in_loop
 async def test_an_open_stream_keeps_its_session_from_expiring() -> None:
     clock = ManualClock()
-    async with serving(store=MemoryStore(ttl=100, clock=clock), keep_alive=0.01) as served:
+    async with serving(store=MemoryStore(limits=StoreLimits(ttl=100), clock=clock), keep_alive=0.01) as served:
         session = await served.session()
         stream = await session.listening()
         for _ in range(4):
@@ -277,7 +278,7 @@ async def test_an_open_stream_keeps_its_session_from_expiring() -> None:
 @in_loop
 async def test_sessions_beyond_the_limit_get_503() -> None:
     clock = ManualClock()
-    async with serving(store=MemoryStore(sessions=2, ttl=100, clock=clock)) as served:
+    async with serving(store=MemoryStore(limits=StoreLimits(sessions=2, ttl=100), clock=clock)) as served:
         first = await served.session()
         await served.session()
         reply = await served.post(initialize(PRIMED))
@@ -752,7 +753,7 @@ async def test_streams_of_other_sessions_cannot_be_resumed() -> None:
 
 @in_loop
 async def test_a_stream_cannot_be_resumed_after_its_events_were_dropped() -> None:
-    async with serving(store=MemoryStore(events=2)) as served:
+    async with serving(store=MemoryStore(limits=StoreLimits(events=2))) as served:
         session = await served.session()
         _, last = await broken(session, served, 1)
         await asyncio.sleep(0)
@@ -902,7 +903,7 @@ async def test_missed_changes_are_replayed_exactly() -> None:
 
 @in_loop
 async def test_every_possible_change_is_sent_if_the_missed_ones_are_not_known() -> None:
-    async with serving(store=MemoryStore(backlog=2)) as served:
+    async with serving(store=MemoryStore(limits=StoreLimits(backlog=2))) as served:
         session = await served.session()
         await session.ask("resources/subscribe", {"uri": "a://1"}).reply()
         stream = await session.listening()
@@ -1456,7 +1457,7 @@ async def test_concurrent_calls_of_many_sessions_get_their_own_responses() -> No
 @in_loop
 async def test_a_call_ends_without_a_reader_and_without_a_store() -> None:
     now = 0.0
-    async with serving(store=MemoryStore(ttl=10.0, clock=lambda: now)) as served:
+    async with serving(store=MemoryStore(limits=StoreLimits(ttl=10.0), clock=lambda: now)) as served:
         session = await served.session()
         call = session.call("report_and_wait", meta={"progressToken": 1})
         await served.handler.entered.wait()

@@ -18,6 +18,7 @@ from typedmcp.stores import (
     MessageCallback,
     Store,
     StoredEvent,
+    StoreLimits,
     StreamNotFoundError,
     TooManySessionsError,
     TooManySubscriptionsError,
@@ -191,7 +192,7 @@ class StoresBehaveAlike(RuleBasedStateMachine):
             self.runner.run(worker.store.open(worker.on_message))
 
     def stores(self) -> tuple[Store, Store]:
-        return Model(self.clock), MemoryStore(clock=self.clock, **LIMITS)
+        return Model(self.clock), MemoryStore(limits=StoreLimits(**LIMITS), clock=self.clock)
 
     def age(self, seconds: float) -> None:
         self.clock.ahead += seconds

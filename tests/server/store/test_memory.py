@@ -12,7 +12,7 @@ from tests.helpers import run
 from tests.server.store.alike import Clock, StoresBehaveAlike, check
 from tests.server.store.suite import StoreSuite, StoreWorld
 from typedmcp import MemoryStore
-from typedmcp.stores import Store, StreamNotFoundError
+from typedmcp.stores import Store, StoreLimits, StreamNotFoundError
 
 
 class MemoryWorld(StoreWorld):
@@ -25,7 +25,7 @@ class MemoryWorld(StoreWorld):
 
     def store(self, **options: Any) -> Store:
         options.pop("lease", None)
-        return MemoryStore(clock=self._clock, **options)
+        return MemoryStore(limits=StoreLimits(**options), clock=self._clock)
 
     def advance(self, seconds: float) -> None:
         self._clock.ahead += seconds
@@ -54,7 +54,7 @@ def objects(store: MemoryStore) -> Sequence[int]:
 
 def test_an_error_names_the_limit_on_used_states() -> None:
     async def main() -> None:
-        store = MemoryStore(used_states=1)
+        store = MemoryStore(limits=StoreLimits(used_states=1))
         assert await store.use_once("a", 60)
         with pytest.raises(ConnectionError, match="1 states were used that have not expired, which is the limit"):
             await store.use_once("b", 60)
@@ -65,7 +65,7 @@ def test_an_error_names_the_limit_on_used_states() -> None:
 def test_a_sweep_drops_sessions_in_the_order_of_their_use() -> None:
     async def main() -> None:
         clock = Clock()
-        store = MemoryStore(ttl=10, keep=5, sessions=3, clock=clock)
+        store = MemoryStore(limits=StoreLimits(ttl=10, keep=5, sessions=3), clock=clock)
         for name in "abc":
             await store.create_session(name, {})
         await store.create_stream("a", "x", b"")
@@ -88,7 +88,7 @@ def test_a_sweep_drops_sessions_in_the_order_of_their_use() -> None:
 
 def test_an_idle_store_sweeps_by_itself_and_then_stops() -> None:
     async def main() -> None:
-        store = MemoryStore(ttl=0.05, keep=0.02)
+        store = MemoryStore(limits=StoreLimits(ttl=0.05, keep=0.02))
         for number in range(10):
             await store.create_session(str(number), {})
             await store.create_stream(str(number), "a", b"")

@@ -31,7 +31,7 @@ def _report_nothing(_name: str, _text: str) -> None:
 
 
 class MemoryStore:
-    """A `Store` for a single process. The options are the limits of `StoreLimits`; `clock` returns seconds.
+    """A `Store` for a single process. `clock` returns seconds.
 
     Sessions and streams have no timers of their own: expired ones are dropped on access, and by a periodic sweep.
     """
@@ -41,34 +41,22 @@ class MemoryStore:
     def __init__(
         self,
         *,
-        ttl: float = StoreLimits.ttl,
-        unused_ttl: float = StoreLimits.unused_ttl,
-        sessions: int = StoreLimits.sessions,
-        session_bytes: int = StoreLimits.session_bytes,
-        client_share_percent: int = StoreLimits.client_share_percent,
-        events: int = StoreLimits.events,
-        event_bytes: int = StoreLimits.event_bytes,
-        keep: float = StoreLimits.keep,
-        kept_bytes: int = StoreLimits.kept_bytes,
-        backlog: int = StoreLimits.backlog,
-        used_states: int = StoreLimits.used_states,
+        limits: StoreLimits | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.worker: str = secrets.token_hex(5)
-        self._limits = limits = StoreLimits(
-            ttl, min(ttl, unused_ttl), sessions, session_bytes, client_share_percent, events, event_bytes, keep,
-            kept_bytes, backlog, used_states,
-        )  # fmt: skip
+        self._limits = limits = limits or StoreLimits()
         self._clock = clock
-        self._used_states = UsedStates(used_states, clock)
+        self._used_states = UsedStates(limits.used_states, clock)
         self._sessions: dict[str, _MemorySession] = {}
         """The sessions by their ids, in the order of their last use."""
         self._unused: dict[str, _MemorySession] = {}
         """The sessions that were created and not used yet, in this order."""
-        self._session_bytes = ByteBudget("session_bytes", session_bytes, limits.client_share_percent, _report_nothing)
-        self._kept_bytes = ByteBudget("kept_bytes", kept_bytes, limits.client_share_percent, _report_nothing)
+        share = limits.client_share_percent
+        self._session_bytes = ByteBudget("session_bytes", limits.session_bytes, share, _report_nothing)
+        self._kept_bytes = ByteBudget("kept_bytes", limits.kept_bytes, share, _report_nothing)
         self._ended = _EndedStreams()
-        self._published: deque[StoredEvent] = deque(maxlen=backlog)
+        self._published: deque[StoredEvent] = deque(maxlen=limits.backlog)
         self._last_number = 0
         self._on_message: MessageCallback | None = None
         self._sweep_timer: asyncio.TimerHandle | None = None

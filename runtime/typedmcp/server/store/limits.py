@@ -81,7 +81,7 @@ class StoreLimits:
         for field in fields(self):
             if not getattr(self, field.name) > 0:
                 raise UsageError(f"{field.name} must be positive, not {getattr(self, field.name):g}")
-        object.__setattr__(self, "unused_ttl", min(self.ttl, self.unused_ttl))  # no session lives longer for not being used
+        object.__setattr__(self, "unused_ttl", min(self.ttl, self.unused_ttl))  # its use must not shorten a life
 
     def share_of(self, total: int) -> int:
         """Return the bytes of a budget that one client can use."""

@@ -7,7 +7,6 @@ Pydantic is imported when the first model is needed.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import msgspec
@@ -16,21 +15,9 @@ from typedmcp import dialect
 from typedmcp.revisions.conversions import upgrader
 from typedmcp.revisions.features import DIALECT
 
-__all__ = ["models", "models_methods", "to_model", "to_plain", "to_struct"]
+__all__ = ["to_model", "to_plain", "to_struct"]
 
 _FREE_OF_REVISIONS = ("mcpspec.compat.", "mcpspec.support.compat", "mcp.", "mcp_types")
-
-
-@cache
-def models() -> Any:
-    """Return the module with the dialect's Pydantic models."""
-    return dialect.models
-
-
-@cache
-def models_methods() -> Any:
-    """Return the module with the dialect's method records on Pydantic models."""
-    return dialect.models_methods
 
 
 def to_struct(value: Any) -> Any:
@@ -49,7 +36,8 @@ def to_struct(value: Any) -> Any:
 
 def to_model(value: Any) -> Any:
     """Convert a Struct of the dialect to a model."""
-    return models().from_builtins(dialect.structs.to_builtins(value), getattr(models(), type(value).__name__))
+    kind = getattr(dialect.models, type(value).__name__)
+    return dialect.models.from_builtins(dialect.structs.to_builtins(value), kind)
 
 
 def to_plain(value: Any) -> Any:
@@ -57,5 +45,5 @@ def to_plain(value: Any) -> Any:
     if hasattr(value, "model_dump"):
         if value.__class__.__module__.startswith(_FREE_OF_REVISIONS):  # in these, None is absence everywhere
             return value.model_dump(mode="json", by_alias=True, exclude_none=True)
-        return models().to_builtins(value)
+        return dialect.models.to_builtins(value)
     return dialect.structs.to_builtins(value)

@@ -25,7 +25,7 @@ from mcpspec.support.objects import is_object, spread_union, strip_absent
 from mcpspec.support.structs import constructor, dec_hook, from_builtins, may_contain_non_finite
 from typedmcp import dialect
 from typedmcp.errors import DecodeError, UsageError
-from typedmcp.protocol.backends import models, models_methods, to_struct
+from typedmcp.protocol.backends import to_struct
 from typedmcp.protocol.framing import RequestId
 from typedmcp.protocol.nulls import remove_nulls
 from typedmcp.protocol.repairs import FindRepair, repair_finder
@@ -265,7 +265,7 @@ def codec_for(
     the methods of extensions.
     """
     is_msgspec = backend == "msgspec"
-    table: MethodTable = extended or (dialect.methods if is_msgspec else models_methods())
+    table: MethodTable = extended or (dialect.methods if is_msgspec else dialect.models_methods)
     exact: Any = methods_of(revision) if is_msgspec else mcpspec.revision(revision).models_methods
     records = _exact_records(exact) if extended is None else _extend(exact, extended, revision)
     added = [method.record for method in own]
@@ -513,7 +513,7 @@ class _ModelCodec(Codec):
 
     def check_params(self, method: str, value: Any) -> None:
         kind = self._exact[method]
-        (from_builtins if _is_struct(kind) else models().from_builtins)(value, kind)
+        (from_builtins if _is_struct(kind) else dialect.models.from_builtins)(value, kind)
 
     def _reject_nulls(self, method: str, raw: bytes) -> None:
         """Raise `DecodeError` for a null instead of absence, which plain models would accept silently."""
@@ -532,7 +532,7 @@ class _ModelMethodCodec(MethodCodec):
     def _compile_upgrade(self) -> Callable[[Any, Any], Any]:
         exact = self._record.params
         target: Any = self._handled("models_methods").params
-        decode, rebuild, dump = models().decode, models().from_builtins, models().to_builtins
+        decode, rebuild, dump = dialect.models.decode, dialect.models.from_builtins, dialect.models.to_builtins
         if target is NoneType:
             return lambda params, _meta: params
         if self._revision == DIALECT:
@@ -552,7 +552,7 @@ class _ModelMethodCodec(MethodCodec):
         expected = self._expected(kind)
         source = getattr(D, expected.__name__, None)
         if self._revision == DIALECT or source is None or not _results(self._record, self._table):
-            dump = models().to_builtins
+            dump = dialect.models.to_builtins
             return lambda value, lost: value if is_object(value) else dump(value)  # noqa: ARG005
         convert: Converter | None = downgrader(self._revision).method(source.__name__)
         return lambda value, lost: to_struct(value) if convert is None else convert(to_struct(value), lost)

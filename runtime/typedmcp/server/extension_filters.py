@@ -99,7 +99,7 @@ def find_filters(
 
     Raises `MissingCapabilityError` for an extension that the client has not declared, and `InvalidParamsError`.
     """
-    wanted: Any = _decode_listen(ctx.raw).params.notifications
+    wanted: Any = msgspec.json.decode(ctx.raw_params().get("notifications", b"null"))
     found: list[WantedMember] = []
     if not is_object(wanted):
         return found
@@ -138,14 +138,3 @@ async def open_filters(
                 made.granted[member] = granted
             made.listeners.append(listener)
         yield made if wanted else None
-
-
-class _ListenParams(msgspec.Struct):
-    notifications: Any = None
-
-
-class _ListenRequest(msgspec.Struct):
-    params: _ListenParams
-
-
-_decode_listen = msgspec.json.Decoder(_ListenRequest).decode

@@ -13,7 +13,6 @@ from typing import Any, Final, TypeVar
 
 from typedmcp import dialect
 from typedmcp.errors import MethodNotFoundError, UsageError
-from typedmcp.protocol.backends import models, models_methods
 from typedmcp.protocol.codec import Backend, MethodTable
 from typedmcp.revisions.capabilities import capability_of
 from typedmcp.transports import missing_members
@@ -113,7 +112,7 @@ def empty_lists(
     """
     if "fallback" in functions:
         return {}
-    requests = (table or (dialect.methods if backend == "msgspec" else models_methods())).CLIENT_REQUESTS
+    requests = (table or (dialect.methods if backend == "msgspec" else dialect.models_methods)).CLIENT_REQUESTS
     return {
         requests[method].handler: _empty_list(requests[method].result, member, backend)
         for method, member in _LISTS.items()
@@ -123,7 +122,7 @@ def empty_lists(
 
 def _empty_list(kind: Any, member: str, backend: Backend) -> Callable[[Any, Any], Any]:
     plain: dict[str, Any] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", member: []}
-    types: Any = dialect.structs if backend == "msgspec" else models()
+    types: Any = dialect.structs if backend == "msgspec" else dialect.models
     return lambda _params, _ctx: types.from_builtins(plain, kind)
 
 

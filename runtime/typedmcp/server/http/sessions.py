@@ -278,11 +278,8 @@ class Sessions:
     ) -> None:
         """Send the rest of a stored stream."""
         following = self._state.store.follow_stream(session.id, name, after)
-        first: Sequence[StoredEvent] = ()
         try:
-            first = await anext(following)
-        except StopAsyncIteration:
-            pass
+            first = await anext(following, ())
         except StreamNotFoundError as error:
             raise HTTPException(400, f"Last-Event-ID: {error}") from error
         stream = self._open_stream(session, send)

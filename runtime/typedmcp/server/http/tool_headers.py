@@ -23,7 +23,7 @@ from mcpspec.support.structs import to_builtins
 from typedmcp import dialect
 from typedmcp.errors import INTERNAL_ERROR, DecodeError, RemoteError
 from typedmcp.protocol import headers as mcp_headers
-from typedmcp.protocol.backends import models, to_struct
+from typedmcp.protocol.backends import to_struct
 from typedmcp.protocol.codec import JsonResult
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import Frame, classify
@@ -227,7 +227,7 @@ class ToolHeaders:
         plain: dict[str, Any] = {"_meta": metadata.members}
         if cursor is not None:
             plain["cursor"] = cursor
-        types = D if self._config.codec == "msgspec" else models()
+        types = D if self._config.codec == "msgspec" else dialect.models
         params = types.from_builtins(plain, types.PaginatedRequestParams)
         method_codec = self._config.codec_for(DIALECT).methods["tools/list"]
         raw = msgspec.json.encode({"method": "tools/list", "params": plain})

@@ -250,28 +250,10 @@ class Client:
         """
         return self._calls.decode(method, raw, 0)
 
-    @overload
     async def notify(
         self,
-        method: Method[P, None],
+        method: Method[P, None] | str,
         params: P | Mapping[str, Any] | None = None,
-        *,
-        meta: Mapping[str, Any] | None = None,
-        capabilities: Mapping[str, Any] | None = None,
-    ) -> None: ...
-    @overload
-    async def notify(
-        self,
-        method: str,
-        params: Mapping[str, Any] | None = None,
-        *,
-        meta: Mapping[str, Any] | None = None,
-        capabilities: Mapping[str, Any] | None = None,
-    ) -> None: ...
-    async def notify(
-        self,
-        method: Any,
-        params: Any = None,
         *,
         meta: Mapping[str, Any] | None = None,
         capabilities: Mapping[str, Any] | None = None,

@@ -267,15 +267,11 @@ class HttpConnection(asyncio.Protocol):
         """Implement `asyncio.Protocol`: a body without a declared length ends with the connection."""
         self.is_closed = True
         if self._is_expecting and not self._is_complete and self._error is None:
-            if self.has_head and not self._has_declared_length:
+            if self.has_head and not {"content-length", "transfer-encoding"} & self.headers.keys():
                 self._is_complete = True
             else:
                 self._error = self._end_error(exc)
         self._wake()
-
-    @property
-    def _has_declared_length(self) -> bool:
-        return "content-length" in self.headers or "transfer-encoding" in self.headers
 
     def _end_error(self, error: Exception | None) -> BrokenConnectionError:
         if self.is_used and not self._received_bytes:
@@ -343,11 +339,7 @@ class HttpResponse:
 
     async def read(self) -> bytes:
         """Return the next bytes of the body, or no bytes at its end. Raises `BrokenConnectionError`."""
-        if self._connection is None:
-            return b""
-        if self._inflater is None:
-            return _join(await self._connection.read_chunks())
-        return await self._read_inflated(self._inflater)
+        return _join(await self._read_chunks())
 
     def inflate(self) -> None:
         """Inflate the body, which is compressed."""
@@ -394,9 +386,11 @@ class HttpResponse:
 
     async def _read_chunks(self) -> list[bytes]:
         """Return the next parts of the body, or none at its end, without a copy."""
-        if self._connection is not None and self._inflater is None:
+        if self._connection is None:
+            return []
+        if self._inflater is None:
             return await self._connection.read_chunks()
-        return [data] if (data := await self.read()) else []
+        return [piece] if (piece := await self._read_inflated(self._inflater)) else []
 
     def close(self) -> None:
         """Release the connection, or close it if the body was not read to its end. May be called again."""

@@ -168,7 +168,7 @@ class _Negotiation:
         identity = self.identity
         try:
             raw = await self._request_discovery()
-            names = _strings(msgspec.json.decode(raw, type=_SupportedVersions).supported)
+            names = _strings(msgspec.json.decode(raw, type=dict[str, Any]).get("supportedVersions"))
         except (RemoteError, HttpStatusError, RequestTimeoutError, ProtocolError) as error:
             if not self._may_be_legacy(error):
                 raise
@@ -266,10 +266,6 @@ class _Negotiation:
             if not nulls or not self.session.reader.listener.tolerate(text, "initialize"):
                 raise
         return from_builtins(plain, kind)
-
-
-class _SupportedVersions(msgspec.Struct):
-    supported: Any = msgspec.field(name="supportedVersions", default=None)
 
 
 def _describe_modern(raw: Raw, revision: str) -> ServerDescription | None:

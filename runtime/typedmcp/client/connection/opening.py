@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from typedmcp.client.connection.negotiation import ClientIdentity, is_modern_error, negotiate
 from typedmcp.client.connection.targets import (
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from typedmcp.client.http.endpoint import Endpoint
 
 __all__ = ["KNOWN_SECONDS", "SessionOpener", "closed_error", "known_servers"]
+
+T = TypeVar("T")
 
 _FIRST_PLANNED_STATUS: Final = 64
 """The first exit status with which a program says why it ended: `sysexits.h`, and shells that find no command."""
@@ -157,11 +160,8 @@ class SessionOpener:
     async def _open_legacy_sse(self, endpoint: Endpoint) -> tuple[ClientSession, ServerDescription]:
         from typedmcp.client.http.legacy_sse import LegacySseTransport
 
-        try:
-            async with asyncio.timeout(self._timeout):
-                transport = await LegacySseTransport.open(endpoint, self.incoming.tolerate)
-        except TimeoutError:
-            raise ConnectionLostError(f"{endpoint.url}: no event stream within {self._timeout:g} s") from None
+        opening = LegacySseTransport.open(endpoint, self.incoming.tolerate)
+        transport = await self._in_time(opening, f"{endpoint.url}: no event stream")
         session = StreamSession(transport, self.incoming, self._limits)
         session.is_renewable = True
         return await self._negotiate(session, self.identity.legacy[-1])
@@ -187,18 +187,21 @@ class SessionOpener:
         return session, server
 
     async def _open_transport(self) -> Transport:
-        try:
-            async with asyncio.timeout(self._timeout):
-                transport = await open_target(self.target)
-        except TimeoutError:
-            text = f"{describe_target(self.target)}: no connection within {self._timeout:g} s"
-            raise ConnectionLostError(text) from None
+        opening = open_target(self.target)
+        transport = await self._in_time(opening, f"{describe_target(self.target)}: no connection")
         if self.is_closed:
             await transport.close()
             raise closed_error()
         if self._on_frame is not None:
             return ObservedTransport(transport, self._on_frame, self._limits.message_bytes)
         return transport
+
+    async def _in_time(self, opening: Awaitable[T], failure: str) -> T:
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await opening
+        except TimeoutError:
+            raise ConnectionLostError(f"{failure} within {self._timeout:g} s") from None
 
 
 def closed_error() -> ConnectionLostError:
@@ -229,13 +232,12 @@ def _frame_callback(options: ConnectOptions, incoming: IncomingMessageHandler, l
     from typedmcp.client.session.observation import SessionInfo  # loaded where it is used
 
     recorded = sink.open(SessionInfo(incoming))
-    return on_frame if recorded is None else recorded if on_frame is None else _both(recorded, on_frame)
+    if recorded is None or on_frame is None:
+        return recorded or on_frame
 
-
-def _both(first: OnFrame, second: OnFrame) -> OnFrame:
     def on_each(sender: Sender, data: bytes) -> None:
-        first(sender, data)
-        second(sender, data)
+        recorded(sender, data)
+        on_frame(sender, data)
 
     return on_each
 

@@ -183,23 +183,23 @@ class Endpoint:
         url = urljoin(self.url, self._path)
         nonce = signer.nonce_of(url)
 
-        def encode() -> tuple[bytes, bytes]:
-            return self._encode(method, b"%bDPoP: %b\r\n" % (head, signer.sign(method, url).encode()), body)
+        async def send() -> HttpResponse:
+            proof = b"%bDPoP: %b\r\n" % (head, signer.sign(method, url).encode())
+            response = await self.pool.send(*self._encode(method, proof, body))
+            signer.keep_nonce(url, response.headers.get("dpop-nonce"))
+            return response
 
         try:
-            response = await self.pool.send(*encode())
+            response = await send()
         except StaleConnectionError:
             if method != "GET":
                 raise
-            response = await self.pool.send(*encode())
-        signer.keep_nonce(url, response.headers.get("dpop-nonce"))
+            response = await send()
         challenge = response.headers.get("www-authenticate", "")
         if response.status != 401 or "use_dpop_nonce" not in challenge or signer.nonce_of(url) == nonce:
             return response
         await _read_error_text(response)
-        response = await self.pool.send(*encode())
-        signer.keep_nonce(url, response.headers.get("dpop-nonce"))
-        return response
+        return await send()
 
     def _encode(self, method: str, head: bytes, body: bytes | None) -> tuple[bytes, bytes]:
         """Return the beginning of a request, and the rest, which is empty unless the body is too large to be copied."""

@@ -137,11 +137,13 @@ class HttpSession(ClientSession):
             if "content-encoding" in response.headers:
                 accept_coding(response, self.reader.listener.tolerate)
             kind = content_type(response)
-            if response.status == 200 and kind == "application/json":
+            if response.status == 202:
+                return await self._streams.wait_elsewhere(call)
+            if response.status != 200 or kind not in ("application/json", "text/event-stream"):
+                await self._check(call, response, kind)
+            if kind == "application/json":
                 return self._read_result(call, await read_body(self.endpoint, response))
-            if response.status == 200 and kind == "text/event-stream":
-                return await self._streams.read(call, response)
-            return await self._read_other(call, response, kind)
+            return await self._streams.read(call, response)
         finally:
             response.close()
 
@@ -163,12 +165,11 @@ class HttpSession(ClientSession):
             raise_error_in(body)
         return pending.response.result()
 
-    async def _read_other(self, call: Call, response: HttpResponse, kind: str) -> Raw:
-        """Raise the error in a response, or read a result that has another status than 200."""
-        if response.status == 202:
-            return await self._streams.wait_elsewhere(call)
+    async def _check(self, call: Call, response: HttpResponse, kind: str) -> None:
+        """Raise the error in a response, unless it may be a result that has another status than 200."""
         if response.status < 300:
-            return await self._read_other_success(call, response, kind)
+            self._check_success(call, response, kind)
+            return
         if call.method == "initialize":
             self.initialize_status = response.status
         is_busy = response.status in (429, 503) and "retry-after" in response.headers
@@ -180,16 +181,13 @@ class HttpSession(ClientSession):
         except ProtocolError:
             raise await self.endpoint.error_of(response, shorten_body(body)) from None
 
-    async def _read_other_success(self, call: Call, response: HttpResponse, kind: str) -> Raw:
+    def _check_success(self, call: Call, response: HttpResponse, kind: str) -> None:
         if kind not in ("application/json", "text/event-stream"):
             found = f"the content-type {visible(kind, 100)}" if kind else "no content-type"
             raise ProtocolError(f"the response has {found}, expected application/json or text/event-stream")
         text = f"the response has the status {response.status}, expected 200"
         if response.status != 200 and not self.reader.listener.tolerate(text, call.method):
             raise ProtocolError(text)
-        if kind == "application/json":
-            return self._read_result(call, await read_body(self.endpoint, response))
-        return await self._streams.read(call, response)
 
     def _receive(self, message: bytes | OversizeMessage, own: Collection[Call]) -> None:
         self.reader.receive(message, own)

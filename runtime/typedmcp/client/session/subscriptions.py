@@ -108,16 +108,13 @@ class Subscription:
         self._task = asyncio.get_running_loop().create_task(self._listen(self))
         self._task.add_done_callback(self._on_task_done)
         try:
-            await self._wait_until_established()
+            if not await limit_time(self._timeout, asyncio.shield(self._established)):
+                error = RequestTimeoutError(self._timeout or 0.0)
+                raise error.attach_call("subscriptions/listen", self.id or "none")
         except BaseException:
             await self.close()
             raise
         return self
-
-    async def _wait_until_established(self) -> None:
-        if not await limit_time(self._timeout, asyncio.shield(self._established)):
-            error = RequestTimeoutError(self._timeout or 0.0)
-            raise error.attach_call("subscriptions/listen", self.id or "none")
 
     async def __aexit__(self, *exception: object) -> None:
         await self.close()

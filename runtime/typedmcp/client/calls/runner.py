@@ -145,16 +145,11 @@ class CallRunner:
             if cursor is not None:
                 self._cache.invalidate(method)
             raise
-        if page.next_cursor == "" and self._tolerates_empty_cursor(method):
+        # An empty cursor ends the lists of some legacy servers. Modern revisions forbid that.
+        is_end = page.next_cursor == "" and not FEATURES[self._connection.server.revision].is_modern
+        if is_end and self._incoming.tolerate("result.nextCursor: an empty cursor was read as absent", method):
             page.next_cursor = None
         return page
-
-    def _tolerates_empty_cursor(self, method: str) -> bool:
-        """Return whether an empty cursor ends a list, as with some legacy servers. Modern revisions forbid that."""
-        is_modern = FEATURES[self._connection.server.revision].is_modern
-        return not is_modern and self._incoming.tolerate(
-            "result.nextCursor: an empty cursor was read as absent", method
-        )
 
     # Rounds of input
 
@@ -383,17 +378,14 @@ class CallRunner:
         key = (method, self._connection.server.revision)
         decoder = self._decoders.get(key)
         if decoder is None:
-            decoder = self._decoders[key] = result_decoder(*key, self._extended_results(method))
+            added = tuple(
+                (name, result.kind)
+                for each in self._callbacks.extensions
+                for (extended, name), result in each.extension.results.items()
+                if extended == method
+            )
+            decoder = self._decoders[key] = result_decoder(*key, added)
         return decoder
-
-    def _extended_results(self, method: str) -> tuple[tuple[str, Any], ...]:
-        """Return the types that extensions add to the results of a method, by `resultType`."""
-        return tuple(
-            (name, result.kind)
-            for each in self._callbacks.extensions
-            for (extended, name), result in each.extension.results.items()
-            if extended == method
-        )
 
     def _validate_output(self, params: Any, result: Any, id: int) -> None:
         """Note the output schemas of listed tools, and validate the results of called ones.

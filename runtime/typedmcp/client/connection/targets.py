@@ -53,17 +53,16 @@ def resolve_target(target: Target) -> Target:
     Other targets are returned as they are. Raises `UsageError` for a file that is missing or cannot be run.
     """
     if isinstance(target, os.PathLike):
-        text = os.fspath(cast("os.PathLike[str]", target))
-        return _run_file(text)
+        return _run_file(os.fspath(cast("os.PathLike[str]", target)))
     if not isinstance(target, str) or "://" in target or target.startswith("unix:"):
         return target
-    if os.path.exists(os.path.expanduser(target)) or (len(target.split()) == 1 and _has_runner(target)):
+    if os.path.exists(os.path.expanduser(target)) or (len(target.split()) == 1 and _runner_of(target)):
         return _run_file(target)
     return target
 
 
-def _has_runner(path: str) -> bool:
-    return os.path.splitext(path)[1].lower() in _RUNNERS
+def _runner_of(path: str) -> str | None:
+    return _RUNNERS.get(os.path.splitext(path)[1].lower())
 
 
 def _run_file(text: str) -> StdioServerParameters:
@@ -72,10 +71,9 @@ def _run_file(text: str) -> StdioServerParameters:
         raise UsageError(f"{text} is a directory; expected a file in it, such as {os.path.join(text, 'server.py')}")
     if not os.path.exists(path):
         raise UsageError(f"no such file: {text}")
-    if not _has_runner(path):
+    if (runner := _runner_of(path)) is None:
         known = ", ".join(sorted(_RUNNERS))
         raise UsageError(f"{text} is not a file that connect can run ({known}); pass its command as a list: [{text!r}]")
-    runner = _RUNNERS[os.path.splitext(path)[1].lower()]
     return StdioServerParameters(runner, (path,))
 
 

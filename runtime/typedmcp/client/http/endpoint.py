@@ -268,8 +268,7 @@ class Endpoint:
             text = f"{self.url} redirects to {shown}, another origin: connect to that if you trust it"
             raise HttpStatusError(status, text)
         if method == "POST" and status not in (307, 308):
-            text = f"{self.url} redirects to {shown} with {status}; a POST needs 307 or 308"
-            raise HttpStatusError(status, text)
+            raise HttpStatusError(status, f"{self.url} redirects to {shown} with {status}; a POST needs 307 or 308")
         self._path = urlunsplit(("", "", parts.path or "/", parts.query, ""))
         self._heads.clear()
 

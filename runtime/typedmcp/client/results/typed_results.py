@@ -7,7 +7,6 @@ revisions but the newest require. Servers of the two oldest revisions have text 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from mcpspec.support.objects import is_array, is_object
@@ -16,7 +15,7 @@ from typedmcp.client.results.text import text_of
 from typedmcp.errors import ProtocolError, ToolError, UsageError
 from typedmcp.protocol.nulls import from_null
 from typedmcp.protocol.text import escape_controls
-from typedmcp_schemas import convert, explain, schema_of, to_msgspec, type_name
+from typedmcp_schemas import cached_by_type, convert, explain, schema_of, to_msgspec, type_name
 from typedmcp_schemas.nesting import decode_json
 
 __all__ = ["make_finish"]
@@ -24,7 +23,6 @@ __all__ = ["make_finish"]
 D = dialect.structs
 
 _WRAPPER: Final = "result"
-_MAX_READERS: Final = 256
 
 
 def make_finish(tool: str, result_type: Any) -> Callable[[Any, int], Any]:
@@ -50,15 +48,8 @@ def make_finish(tool: str, result_type: Any) -> Callable[[Any, int], Any]:
     return finish
 
 
+@cached_by_type
 def _reader_of(hint: Any) -> _TypeReader:
-    try:
-        return _cached_reader_of(hint)
-    except TypeError:  # not hashable, as with a list in an annotation
-        return _TypeReader(hint)
-
-
-@lru_cache(_MAX_READERS)
-def _cached_reader_of(hint: Any) -> _TypeReader:
     return _TypeReader(hint)
 
 

@@ -88,7 +88,7 @@ async def open_target(target: Target) -> Transport:
         return await _open_address(target)
     if isinstance(target, Sequence):
         return await ProcessTransport.start(_to_parameters(cast("Sequence[Any]", target)))
-    if _is_transport(target):
+    if not missing_members(target):
         return cast(Transport, target)
     if type(target) in (int, float, dict):  # a type checker rejects these
         kind = type(target).__name__
@@ -112,7 +112,7 @@ def is_process(target: Target) -> bool:
 
 def can_reopen(target: Target) -> bool:
     """Return whether a target can be connected to more than once. A transport cannot."""
-    return not _is_transport(target)
+    return bool(missing_members(target))
 
 
 def target_key(target: Target) -> str | None:
@@ -134,10 +134,6 @@ def describe_target(target: Target) -> str:
     if isinstance(target, Sequence):
         return shlex.quote(str(cast("Sequence[Any]", target)[0]))
     return type(target).__name__
-
-
-def _is_transport(target: object) -> bool:
-    return not missing_members(target)
 
 
 def _to_parameters(command: Sequence[Any]) -> StdioServerParameters:

@@ -189,29 +189,24 @@ class IncomingMessageHandler:
 
     def on_request(self, id: RequestId, method: str, params: bytes) -> None:
         """Answer a request of a legacy server in a task."""
-        revision = self.revision or self._first_revision
+        revision, session, limits = self.revision or self._first_revision, self.session, self._limits
         if FEATURES[revision].has_input_requests:
             text = f"{method}: a server must not send requests in {revision}"
             self.report(Diagnostic(DiagnosticKind.UNEXPECTED_MESSAGE, text, method, id))
-            return
-        if id in self.running.answering:
+        elif id in self.running.answering:
             text = "a request with the id of one that is still open"
             self.report(Diagnostic(DiagnosticKind.DUPLICATE_ID, text, method, id))
-            return
-        session = self.session
-        if session is None or session.is_congested:
+        elif session is None or session.is_congested:
             text = f"{method} gets no response: the server does not read"
             self.report(Diagnostic(DiagnosticKind.INTERNAL_ERROR, text, method, id))
-            return
-        if len(self.running.answering) >= self._limits.server_requests_in_flight:
-            text = f"more than {self._limits.server_requests_in_flight} requests at a time"
+        elif len(self.running.answering) >= self._limits.server_requests_in_flight:
+            text = f"more than {limits.server_requests_in_flight} requests at a time"
             session.respond_with_error(id, INTERNAL_ERROR, text)
-            return
-        if not self.running.has_room(len(params)):
-            text = f"requests with more than {self._limits.waiting_message_bytes} bytes (waiting_message_bytes)"
+        elif not self.running.has_room(len(params)):
+            text = f"requests with more than {limits.waiting_message_bytes} bytes (waiting_message_bytes)"
             session.respond_with_error(id, INTERNAL_ERROR, text)
-            return
-        self.running.answer(id, self._answer(session, id, method, params), len(params))
+        else:
+            self.running.answer(id, self._answer(session, id, method, params), len(params))
 
     async def _answer(self, session: ClientSession, id: RequestId, method: str, params: bytes) -> None:
         revision = self.revision or self._first_revision

@@ -74,14 +74,11 @@ class StreamSession(ClientSession):
 
     async def _wait_for_drain(self, response: asyncio.Future[Raw]) -> None:
         """Wait until the server reads again, or the call has ended."""
-        draining = self._loop.create_task(self._drain())
+        draining = asyncio.ensure_future(self.transport.drain())
         try:
             await asyncio.wait((draining, response), return_when=asyncio.FIRST_COMPLETED)
         finally:
             draining.cancel()
-
-    async def _drain(self) -> None:
-        await self.transport.drain()
 
     def exchange_in_background(self, method: str, params: Any, timeout: float) -> None:
         """Send a request and discard its response. `timeout` is in seconds."""

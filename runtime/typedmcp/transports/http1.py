@@ -23,11 +23,10 @@ from urllib.parse import SplitResult, unquote, urlsplit
 import httptools
 
 from typedmcp.errors import UsageError
-from typedmcp.transports.inflater import Inflater
 from typedmcp.transports.redaction import redact_url
 
 __all__ = [
-    "BrokenConnectionError", "ConnectionPool", "HttpAddress", "HttpResponse", "StaleConnectionError",
+    "BrokenConnectionError", "ConnectionPool", "HttpAddress", "HttpResponse", "Inflater", "StaleConnectionError",
     "basic_authorization", "parse_url",
 ]  # fmt: skip
 
@@ -57,6 +56,11 @@ _KNOWN_NAMES: Final[Mapping[bytes, str]] = {
 """The names of usual headers in lower case, as servers write them."""
 _DEFAULT_KEEP_ALIVE: Final = 50.0
 """Seconds that an idle connection is kept if the server announces no time: most servers wait a minute or more."""
+
+_WINDOW_BITS: Final = 47
+"""The largest window, with the header of gzip or of zlib."""
+_PIECE_BYTES: Final = 1 << 16
+"""Bytes that are inflated at once. A body of 1 KB may hold 1 MB, which the reader must be able to reject."""
 
 _PORTS: Final = {"http": 80, "https": 443}
 
@@ -323,6 +327,38 @@ class HttpConnection(asyncio.Protocol):
         if self.has_head and not self._is_complete:
             self._is_complete = True
             self._should_keep_alive = self._parser.should_keep_alive()
+
+
+class Inflater:
+    """Inflates a body as it arrives, in pieces of bounded size."""
+
+    def __init__(self) -> None:
+        self._stream = zlib.decompressobj(_WINDOW_BITS)
+        self._input = b""
+
+    def feed(self, data: bytes) -> None:
+        """Add bytes of the body, once `read` has returned nothing."""
+        self._input = data
+
+    def read(self) -> bytes:
+        """Return the next piece, or nothing if that needs more bytes. Raises `zlib.error` for an invalid body."""
+        if self._stream.eof:  # another call would keep the input, and copy it each time
+            if self._input or self._stream.unused_data:
+                raise zlib.error("data follows after its end")
+            return b""
+        piece = self._stream.decompress(self._input, _PIECE_BYTES)
+        self._input = self._stream.unconsumed_tail
+        return piece
+
+    @property
+    def has_input(self) -> bool:
+        """True while `read` can return another piece of what was fed."""
+        return bool(self._input)
+
+    @property
+    def is_complete(self) -> bool:
+        """True after the end of the compressed data."""
+        return self._stream.eof
 
 
 class HttpResponse:

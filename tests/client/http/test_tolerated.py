@@ -16,7 +16,7 @@ from tests.cases import each
 from tests.client.http.scripted_http import MODERN, OLDER, Request, Script, Wire, connected, notification, result
 from tests.client.http.test_session import run, text
 from typedmcp import DiagnosticKind, Limits
-from typedmcp.transports.inflater import Inflater
+from typedmcp.transports.http1 import Inflater
 
 
 def message(request: Request, said: str) -> Any:

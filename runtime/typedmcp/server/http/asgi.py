@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from asyncio import get_running_loop
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Unpack
 
@@ -29,6 +29,7 @@ from typedmcp.server.http.channel import HttpChannel
 from typedmcp.server.http.cors import Cors, with_headers
 from typedmcp.server.http.header_cache import HeaderTemplate
 from typedmcp.server.http.header_checks import UNKNOWN_PARAMS
+from typedmcp.server.http.known_heads import KnownHeads
 from typedmcp.server.http.legacy_sse import LegacySse
 from typedmcp.server.http.messages import (
     JSON_HEADER,
@@ -177,6 +178,8 @@ class AsgiApp:
         """The number of digits at which a length may be beyond the limit."""
         self._templates: list[HeaderTemplate] = []
         """The headers of requests that passed all checks before their bodies, the newest first."""
+        self._known_heads: dict[str, KnownHeads] = {}
+        """The heads of requests that match a template, by the path at which a server serves the application."""
         self._tools: ToolHeaders = ToolHeaders(config)
         self._is_open = False
         self._opening: asyncio.Lock | None = None
@@ -296,7 +299,7 @@ class AsgiApp:
 
     # Requests
 
-    async def __call__(  # noqa: C901  # a further coroutine for a step would cost more than most steps
+    async def __call__(  # a further coroutine for a step would cost more than most steps
         self, scope: Scope, receive: Receive, send: Send
     ) -> None:
         """Serve one request, or run the lifespan."""
@@ -321,20 +324,59 @@ class AsgiApp:
             joined = join_headers(headers, self._limits)
             send = with_headers(send, self._cors.response_headers(joined))
             await self._serve(scope, joined, receive, send)
-        except ClientDisconnect:
-            pass
-        except HTTPException as error:
+        except (ClientDisconnect, HTTPException, ConnectionError) as error:
+            await self._respond_error(error, scope, send)
+        finally:
+            if entry is not None:
+                entry.write()
+
+    async def serve_known(
+        self,
+        template: HeaderTemplate,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        body: bytes,
+        write: Callable[[bytes], bool],
+    ) -> None:
+        """Serve a POST whose head is known, and whose body is complete.
+
+        `write` sends a response with status 200, or returns False if it cannot do so at once. Then `send` does it,
+        which sends all other responses as well.
+        """
+        try:
+            if not self._is_open or self.state.loop is not get_running_loop():
+                await self.open()
+            if template.response_headers:
+                send = with_headers(send, template.response_headers)
+            principal = None if self._auth is None else await self._authenticate(dict(scope["headers"]), scope)
+            await self._serve_checked(template, scope, principal, body, receive, send, write)
+        except (ClientDisconnect, HTTPException, ConnectionError) as error:
+            await self._respond_error(error, scope, send)
+
+    def known_heads(self, root_path: str) -> KnownHeads:
+        """Return the heads that are known to a server that serves the application at a path."""
+        return self._known_heads.setdefault(root_path, KnownHeads())
+
+    def find_template(self, scope: Scope, length: int) -> HeaderTemplate | None:
+        """Return the template that a request matches whose body has a length; None for a large one."""
+        if scope["method"] == "POST" and length <= self._small_body:
+            for template in self._templates:
+                if template.matches(scope, scope["headers"]):
+                    return template
+        return None
+
+    async def _respond_error(self, error: Exception, scope: Scope, send: Send) -> None:
+        """Respond to a request that cannot be served, unless its client has disconnected."""
+        if isinstance(error, HTTPException):
             log_rejection(scope, error)
             # On HTTP/1 the server would otherwise read the rest of a body that is too long.
             closes = error.status == 413 and scope.get("http_version", "1.1") < "2"
             headers = [*error.headers, *(_CLOSE if closes else ())]
             await respond(send, error.status, error.body, headers, error.on_frame)
-        except ConnectionError as error:
+        elif isinstance(error, ConnectionError):
             self.state.report_unreachable_store(error)
             await respond_unavailable(send, "the server's store is unreachable: try again later")
-        finally:
-            if entry is not None:
-                entry.write()
 
     async def _serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -408,8 +450,7 @@ class AsgiApp:
     # POST
 
     async def _post_checked(self, template: HeaderTemplate, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a POST whose headers match those of an earlier one: the hot path."""
-        # All in one coroutine, since a further one for each step would cost more than most steps.
+        """Read and serve a POST whose headers match those of an earlier one: the hot path."""
         headers: RawHeaders = scope["headers"]
         principal = None if self._auth is None else await self._authenticate(dict(headers), scope)
         limit = self._limits.http_body_bytes
@@ -424,7 +465,22 @@ class AsgiApp:
                 if len(body) > LARGE_BODY_BYTES:
                     await self._post_body(template, dict(headers), principal, body, receive, send)
                     return
-        elif is_too_deep(body, self._limits.message_depth):
+        del message
+        await self._serve_checked(template, scope, principal, body, receive, send, None)
+
+    async def _serve_checked(
+        self,
+        template: HeaderTemplate,
+        scope: Scope,
+        principal: Principal | None,
+        body: bytes,
+        receive: Receive,
+        send: Send,
+        write: Callable[[bytes], bool] | None,
+    ) -> None:
+        """Serve a POST whose headers match those of an earlier one, and whose body is not large."""
+        headers: RawHeaders = scope["headers"]
+        if is_too_deep(body, self._limits.message_depth):
             raise body_too_deep(body, self._limits)
         stored = None
         if template.session_at >= 0 and self._has_sessions:
@@ -444,13 +500,15 @@ class AsgiApp:
             await self._post_body(template, dict(headers), principal, body, receive, send)
             return
         suspended = channel.target.calls.begin(body, channel)
-        del body, message  # a handler that waits, such as a listener, may not need them
+        del body  # a handler that waits, such as a listener, may not need it
         line = channel.line
         if (
             line is None or channel.code is not None or channel.stream is not None or len(line) > LARGE_BODY_BYTES
             or (stored is not None and stored.unsaved)
         ):  # fmt: skip
             await Post(channel, receive, stored).finish(suspended)
+            return
+        if write is not None and write(line):
             return
         try:
             head = [JSON_HEADER, (b"content-length", b"%d" % len(line))]

@@ -13,6 +13,7 @@ from typing import Any
 import uvicorn
 
 from typedmcp.server.http.asgi import AsgiApp
+from typedmcp.server.http.uvicorn_protocol import HttpProtocol
 
 __all__ = ["UvicornServer"]
 
@@ -23,7 +24,7 @@ class UvicornServer(uvicorn.Server):
     def __init__(self, app: AsgiApp, host: str, port: int) -> None:
         self._app = app
         grace = math.ceil(app.config.grace)
-        options: dict[str, Any] = {"access_log": False, "ws": "none", "lifespan": "on"}
+        options: dict[str, Any] = {"access_log": False, "http": HttpProtocol, "ws": "none", "lifespan": "on"}
         super().__init__(uvicorn.Config(app, host=host, port=port, timeout_graceful_shutdown=grace, **options))
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:

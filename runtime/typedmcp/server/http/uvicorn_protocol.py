@@ -1,0 +1,216 @@
+"""The protocol class for uvicorn that serves the usual POST from its bytes.
+
+For each request, uvicorn's own class parses the head, describes it in a scope, and runs the application in a task with
+`receive` and `send`, whose messages it checks. That costs more than the call of a small tool itself. Here, a POST that
+arrives in one piece and whose head is known byte for byte (known_heads.py) goes straight to the application, and a
+response that is complete at once goes straight to the transport. Everything else is left to uvicorn: other requests,
+other responses, timeouts, limits, TLS, shutdown.
+
+Both ways have one `RequestResponseCycle` for a request in progress. So uvicorn sees it, and requests that the client
+pipelines wait for it. A handler has one task from its first step to its last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Coroutine
+from functools import partial
+from typing import Any
+
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.utils import get_client_addr, get_path_with_query_string
+
+from typedmcp.server.http.access_log import ACCESS_LOG
+from typedmcp.server.http.asgi import AsgiApp
+from typedmcp.server.http.known_heads import KnownHead, KnownHeads
+from typedmcp.server.http.messages import Scope
+
+__all__ = ["HttpProtocol"]
+
+
+class HttpProtocol(HttpToolsProtocol):
+    """Serves the usual POST of an application of this library from its bytes, and everything else as uvicorn does."""
+
+    _mcp: AsgiApp | None = None
+    """The application, if there is no middleware around it."""
+    _heads: KnownHeads
+    _known: KnownHead | None = None
+    """The head of the last request that took the short way, and its scope on this connection."""
+    _known_scope: Scope
+    _spare: RequestResponseCycle | None = None
+    """A cycle whose response went straight to the transport. It can serve another request."""
+    _defaults: list[tuple[bytes, bytes]] | None = None
+    """uvicorn's own headers, such as `Date`, and the beginning of a response that they give."""
+    _prefix: bytes = b""
+    _idle_since: float = 0.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Find out whether the application is one of this library."""
+        super().connection_made(transport)
+        app: Any = self.config.loaded_app
+        if isinstance(app, ProxyHeadersMiddleware):  # it acts on headers that no known head has
+            app = app.app
+        if isinstance(app, AsgiApp) and self.limit_concurrency is None:
+            self._mcp, self._heads = app, app.known_heads(self.root_path)
+
+    # Requests
+
+    def data_received(self, data: bytes) -> None:
+        """Serve a request whose head is known and whose body is complete, or give the bytes to uvicorn's parser."""
+        if self._mcp is None:
+            super().data_received(data)
+            return
+        end = data.find(b"\r\n\r\n") + 4
+        known = self._heads.by_bytes.get(data[:end])
+        if (
+            known is not None
+            and len(data) - end == known.length
+            and self._is_between_requests()
+            and not ACCESS_LOG.isEnabledFor(logging.INFO)
+        ):
+            self._serve_known(known, data[end:])
+            return
+        before = self.cycle
+        super().data_received(data)
+        if known is None and self.cycle is not before:
+            self._learn(data[:end], data[end:])
+
+    def _is_between_requests(self) -> bool:
+        """Return whether the last request has been read and answered, and the parser has begun no other."""
+        cycle = self.cycle
+        if cycle is None:
+            return self.scope is None
+        return (
+            cycle.response_complete
+            and not cycle.more_body
+            and self.scope is cycle.scope
+            and not self.transport.is_closing()
+        )
+
+    def _learn(self, head: bytes, body: bytes) -> None:
+        """Remember the head of a request that arrived in one piece, if its headers match a template."""
+        cycle, scope = self.cycle, self.scope
+        assert self._mcp is not None
+        if (
+            cycle.scope is scope
+            and not cycle.more_body
+            and cycle.body == body
+            and cycle.keep_alive
+            and scope["http_version"] == "1.1"
+            and not scope["query_string"]
+        ):
+            found: Any = scope  # a `TypedDict`
+            template = self._mcp.find_template(found, len(body))
+            if template is not None:
+                self._heads.remember(head, KnownHead(template, found, len(body)))
+
+    def _serve_known(self, known: KnownHead, body: bytes) -> None:
+        assert self._mcp is not None
+        if known is not self._known:
+            self._known = known
+            own = {"client": self.client, "server": self.server, "scheme": self.scheme, "state": self.app_state.copy()}
+            self._known_scope = {**known.scope, **own}
+        scope: Any = self._known_scope
+        cycle, self._spare = self._spare or self._new_cycle(scope), None
+        cycle.scope, cycle.default_headers = scope, self.server_state.default_headers
+        cycle.response_started = cycle.response_complete = False
+        self.scope, self.cycle = scope, cycle
+        task = _start(self._run(self._mcp, cycle, known, body), self.loop)
+        if not task.done():
+            self.tasks.add(task)
+
+    def _new_cycle(self, scope: Any) -> RequestResponseCycle:
+        cycle = RequestResponseCycle(
+            scope=scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=self.access_log,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=False,
+            keep_alive=True,
+            on_response=self.on_response_complete,
+        )
+        cycle.more_body = False
+        return cycle
+
+    async def _run(self, app: AsgiApp, cycle: RequestResponseCycle, known: KnownHead, body: bytes) -> None:
+        """Serve a request. Let uvicorn end one that gets no response."""
+        scope: Any = cycle.scope
+        receive: Any = cycle.receive
+        send: Any = cycle.send
+        error: BaseException | None = None
+        try:
+            await app.serve_known(known.template, scope, receive, send, body, partial(self._respond, cycle, known))
+        except BaseException as raised:
+            error = raised
+        finally:
+            self.tasks.discard(asyncio.current_task())
+        if error is not None or not (cycle.response_complete or cycle.disconnected):
+            await cycle.run_asgi(partial(_end, error))
+
+    # Responses
+
+    def _respond(self, cycle: RequestResponseCycle, known: KnownHead, line: bytes) -> bool:
+        """Send a response with status 200. Return False if it has to wait until the client reads."""
+        if self.flow.write_paused and not cycle.disconnected:
+            return False
+        if cycle.disconnected:
+            return True
+        if self.server_state.default_headers is not self._defaults:
+            self._defaults = self.server_state.default_headers
+            given = b"".join([b"%b: %b\r\n" % header for header in self._defaults])
+            self._prefix = b"HTTP/1.1 200 OK\r\n%bcontent-type: application/json\r\ncontent-length: " % given
+        if self.access_log:
+            path, client = get_path_with_query_string(cycle.scope), get_client_addr(cycle.scope)
+            self.access_logger.info('%s - "%s %s HTTP/%s" %d', client, "POST", path, "1.1", 200)
+        closing = b"" if cycle.keep_alive else b"connection: close\r\n"
+        self.transport.write(b"%b%d\r\n%b%b\r\n%b" % (self._prefix, len(line), known.extra, closing, line))
+        cycle.response_started = cycle.response_complete = True
+        if cycle.keep_alive:
+            self._spare = cycle
+        else:
+            self.transport.close()
+        self.on_response_complete()
+        return True
+
+    # A timer for idle connections is neither cancelled nor started by each request, which would take 7 % of the
+    # instructions: it looks at the time when it ends.
+
+    def on_response_complete(self) -> None:
+        """Begin the next request of a pipeline, or wait for one."""
+        self._idle_since = self.loop.time()
+        if self.timeout_keep_alive_task is None or self.pipeline or self.transport.is_closing():
+            super().on_response_complete()
+        else:
+            self.server_state.total_requests += 1
+            self.flow.resume_reading()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close the connection if it has been idle for long enough."""
+        self.timeout_keep_alive_task = None
+        if self.transport.is_closing() or (self.cycle is not None and not self.cycle.response_complete):
+            return  # the end of a request starts the timer again
+        remaining = self._idle_since + self.timeout_keep_alive - self.loop.time()
+        if remaining > 0:
+            self.timeout_keep_alive_task = self.loop.call_later(remaining, self.timeout_keep_alive_handler)
+        else:
+            super().timeout_keep_alive_handler()
+
+
+async def _end(error: BaseException | None, *_: object) -> None:
+    """End a request as the application did: with an exception, or without a response."""
+    if error is not None:
+        raise error
+
+
+def _start(work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> asyncio.Task[None]:
+    """Run a coroutine in a task, which begins at once if Python can do that."""
+    if sys.version_info >= (3, 12):
+        return asyncio.Task(work, loop=loop, eager_start=True)
+    return loop.create_task(work)

@@ -31,6 +31,8 @@ _OWN_MEMBER: Final = rb'\s*(?:%b)\s*:\s*(?:"[^"\\]*"|[0-9]{1,15})\s*' % b"|".joi
 _FIRST_MEMBERS: Final = re.compile(rb"\{((?:%b,)+)(?=\s*\")" % _OWN_MEMBER)
 _LAST_MEMBERS: Final = re.compile(rb"(?<=[\]}\"\w])((?:,%b)+)\}\Z" % _OWN_MEMBER)
 """These members where they begin or end a `_meta`."""
+_ONLY_MEMBERS: Final = re.compile(rb"\{%b(?:,%b)*\}" % (_OWN_MEMBER, _OWN_MEMBER))
+"""A `_meta` that has no others, as of most requests in a session."""
 
 
 _LEGACY_LEVEL: Final = "info"
@@ -132,6 +134,8 @@ class MetadataCache:
             common, own = b"{" + raw[found.end() :], b"{%b}" % found[1][:-1]
         elif (found_last := _LAST_MEMBERS.match(raw, max(0, raw.rfind(b",", 0, min(places))))) is not None:
             common, own = raw[: found_last.start()] + b"}", b"{%b}" % found_last[1][1:]
+        elif _ONLY_MEMBERS.fullmatch(raw):
+            common, own = b"{}", raw
         else:
             return None
         try:
@@ -150,12 +154,11 @@ class MetadataCache:
             return self._decode_modern(raw, plain)
         merged = {**session.members, **plain}
         X.from_builtins(merged, X.RequestMetaObject)
-        metadata = RequestMetadata(session.revision, merged)
-        metadata.log_level = session.log_level
-        if CAPABILITIES not in plain:  # those of the session may be large, and are kept once
-            metadata.capabilities = session.capabilities
-        if CLIENT_INFO not in plain:
-            metadata.client_info = session.client_info
+        metadata = session.with_members(merged)
+        if CAPABILITIES in plain:  # otherwise those of the session, which may be large, and are kept once
+            metadata.capabilities = D.from_builtins(plain[CAPABILITIES], D.ClientCapabilities)
+        if CLIENT_INFO in plain:
+            metadata.client_info = D.from_builtins(plain[CLIENT_INFO], D.Implementation)
         return metadata
 
     def _decode_modern(self, raw: bytes, plain: dict[str, Any]) -> RequestMetadata:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Awaitable, Callable, Coroutine, Generator
-from types import CoroutineType, coroutine
+from collections.abc import Awaitable, Callable, Coroutine
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 import msgspec
@@ -29,11 +29,12 @@ from typedmcp.server.channel import Channel
 from typedmcp.server.context import Context, ServedSession, StartedCall
 from typedmcp.server.engine import Engine
 from typedmcp.transports.concurrency import is_awaitable
+from typedmcp.transports.eager import resume
 
 if TYPE_CHECKING:
     from typedmcp.server.observation import ServerObservation
 
-__all__ = ["ServedCalls", "SuspendedCall", "resume"]
+__all__ = ["ServedCalls", "SuspendedCall"]
 
 D = dialect.structs
 
@@ -329,20 +330,3 @@ def _safe_repr(error: BaseException) -> str:
 
 async def _as_coroutine(awaitable: Awaitable[T]) -> T:
     return await awaitable
-
-
-@coroutine
-def resume(handling: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
-    """Drive a coroutine to its end after its first step, which yielded `waits_for`."""
-    while True:
-        try:
-            sent = yield waits_for
-        except BaseException as error:
-            step: Callable[[Any], Any] = handling.throw
-            argument = error
-        else:
-            step, argument = handling.send, sent
-        try:
-            waits_for = step(argument)
-        except StopIteration as stop:
-            return cast(T, stop.value)

@@ -14,11 +14,11 @@ from typing import Final
 
 from typedmcp.protocol.framing import Framer, OversizeMessage
 from typedmcp.server.call_states import CallState
-from typedmcp.server.calls import resume
 from typedmcp.server.context import Context
 from typedmcp.server.line_channel import LineChannel
 from typedmcp.server.session import Session
 from typedmcp.transports import Transport
+from typedmcp.transports.eager import resume
 
 __all__ = ["LineWorkers"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from asyncio import get_running_loop
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Unpack
 
@@ -43,6 +43,7 @@ from typedmcp.server.http.messages import (
     Receive,
     Scope,
     Send,
+    WriteWhole,
     accepts,
     body_too_deep,
     check_accept,
@@ -337,16 +338,13 @@ class AsgiApp:
         receive: Receive,
         send: Send,
         body: bytes,
-        write: Callable[[bytes], bool],
+        write: WriteWhole,
     ) -> None:
         """Serve a POST whose head is known, and whose body is complete.
 
-        `write` sends a response with status 200, or returns False if it cannot do so at once. Then `send` does it,
-        which sends all other responses as well.
+        `write` sends responses that are complete at once, and `send` all others.
         """
         try:
-            if not self._is_open or self.state.loop is not get_running_loop():
-                await self.open()
             if template.response_headers:
                 send = with_headers(send, template.response_headers)
             principal = None if self._auth is None else await self._authenticate(dict(scope["headers"]), scope)
@@ -476,7 +474,7 @@ class AsgiApp:
         body: bytes,
         receive: Receive,
         send: Send,
-        write: Callable[[bytes], bool] | None,
+        write: WriteWhole | None,
     ) -> None:
         """Serve a POST whose headers match those of an earlier one, and whose body is not large."""
         headers: RawHeaders = scope["headers"]
@@ -485,7 +483,7 @@ class AsgiApp:
         stored = None
         if template.session_at >= 0 and self._has_sessions:
             stored = await self.sessions.load(headers[template.session_at][1], principal)
-            channel = HttpChannel(stored.target, headers, principal, send, UNKNOWN_PARAMS, scope)
+            channel = HttpChannel(stored.target, headers, principal, send, UNKNOWN_PARAMS, scope, write=write)
         elif template.method_at >= 0 and (
             not self._tools.has_params
             or (headers[template.name_at][1] if template.name_at >= 0 else None) in self._tools.plain_names(principal)
@@ -494,7 +492,7 @@ class AsgiApp:
             stateless = self._stateless.get(template.version) or self._session_for(template.version)
             method = headers[template.method_at][1]
             name = headers[template.name_at][1] if template.name_at >= 0 else None
-            channel = HttpChannel(stateless.target, headers, principal, send, (), scope, method, name)
+            channel = HttpChannel(stateless.target, headers, principal, send, (), scope, method, name, write)
         else:
             REQUEST_SCOPE.set(scope)
             await self._post_body(template, dict(headers), principal, body, receive, send)

@@ -42,6 +42,7 @@ from typedmcp.server.http.messages import (
     RawHeaders,
     Scope,
     Send,
+    WriteWhole,
     accepts,
     client_at,
     client_of_principal,
@@ -120,6 +121,8 @@ class HttpChannel(msgspec.Struct, StreamChannel, eq=False):
     """The header `Mcp-Method`, once it and the version have been read."""
     mcp_name: bytes | None = None
     """The header `Mcp-Name`, if it has been read."""
+    write: WriteWhole | None = None
+    """Sends a response that is complete at once, if the server has a short way for that."""
     line: bytes | None = None
     """The response to the message; empty once a stream has it."""
     code: int | None = None
@@ -282,7 +285,7 @@ class HttpChannel(msgspec.Struct, StreamChannel, eq=False):
         stream = self.stream = state.open_stream(self.send, self.client, log) if self._accepts_streams else None
         if stream is None:
             return False
-        stream.on_frame = self.on_frame
+        stream.on_frame, stream.write = self.on_frame, self.write
         if log is not None:
             stream.first = state.first_event(ctx.revision, f"{log.name}.0")
         if self.on_stream is not None:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequen
 from contextvars import ContextVar
 from functools import lru_cache
 from ipaddress import IPv6Address, IPv6Network, ip_address
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from typedmcp.errors import INVALID_REQUEST, PARSE_ERROR, HeaderMismatchError
 from typedmcp.frames import OnFrame
@@ -25,9 +25,9 @@ from typedmcp_schemas.nesting import is_too_deep, too_deep
 __all__ = [
     "JSON_HEADER", "LARGE_BODY_BYTES", "NOT_A_SESSION", "PIECE_BYTES", "REQUEST_SCOPE", "RETRY_LATER",
     "TOO_MANY_STREAMS", "AsgiMessage", "ClientDisconnect", "HTTPException", "Headers", "RawHeaders", "Receive", "Scope",
-    "Send", "accepts", "body_too_deep", "cache_short_values", "check_accept", "check_length", "check_mirrors",
-    "client_at", "client_of", "client_of_principal", "has_version", "headers_as_text", "join_headers", "path_of",
-    "read_json_body", "read_rest", "respond", "respond_unavailable", "too_many_bytes", "wait_for_disconnect",
+    "Send", "WriteWhole", "accepts", "body_too_deep", "cache_short_values", "check_accept", "check_length",
+    "check_mirrors", "client_at", "client_of", "client_of_principal", "has_version", "headers_as_text", "join_headers",
+    "path_of", "read_json_body", "read_rest", "respond", "respond_unavailable", "too_many_bytes", "wait_for_disconnect",
 ]  # fmt: skip
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -38,6 +38,15 @@ Receive: TypeAlias = Callable[[], Awaitable[AsgiMessage]]
 """Waits for the next event of a client."""
 Send: TypeAlias = Callable[[AsgiMessage], Awaitable[None]]
 """Sends an event to the client. Raises `OSError` if the client has disconnected."""
+
+
+class WriteWhole(Protocol):
+    """Sends a response with status 200 that is complete."""
+
+    def __call__(self, body: bytes, *, is_stream: bool = False) -> bool:
+        """Send JSON or events. Return False if that cannot be done at once: then nothing has been sent."""
+        ...
+
 
 RawHeaders: TypeAlias = Sequence[tuple[bytes, bytes]]
 """Headers as ASGI has them: names in lower case, in the order of the request."""

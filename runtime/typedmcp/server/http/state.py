@@ -28,6 +28,7 @@ from typedmcp.server.http.streams import EventStream, ResumableStream, StreamLog
 from typedmcp.server.state_token import StateSigner
 from typedmcp.server.store import Store
 from typedmcp.transports.concurrency import FairLimit, ThreadLimiter, limit_time
+from typedmcp.transports.eager import EagerTasks
 
 __all__ = ["AppState", "ChangeListener", "WaitingRequests", "WorkerMessage", "check_shared_state"]
 
@@ -98,6 +99,8 @@ class AppState:
     """The event loop in which the application is open."""
     waiting: WaitingRequests
     """The requests whose handlers have waited for less than a moment."""
+    eager_tasks: EagerTasks | None = None
+    """Starts the tasks of requests that need no parsing; None while the application is not open."""
     engine: Engine
     """Serves the functions of the server to all sessions."""
     large_bodies: FairLimit
@@ -145,6 +148,7 @@ class AppState:
         self._no_streams.set()
         await self.config.lifespans.enter()
         await self.store.open(self._on_message)
+        self.eager_tasks = EagerTasks(self.loop)
         self._unsubscribe = self.config.changes.listen(self._publish_change)
         self.spawn(self._keep_streams_alive())
 
@@ -154,6 +158,9 @@ class AppState:
 
     async def close(self) -> None:
         """Wait for open streams, cancel tasks, close the store, and leave the lifespan."""
+        if self.eager_tasks is not None:
+            self.eager_tasks.close()
+            self.eager_tasks = None
         await limit_time(self.config.grace, self._no_streams.wait())
         tasks = set(self._tasks)
         for task in tasks:

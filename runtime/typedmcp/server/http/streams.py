@@ -13,16 +13,17 @@ from typedmcp.frames import OnFrame
 from typedmcp.protocol.budgets import Hold
 from typedmcp.protocol.sse import encode_event
 from typedmcp.server.channel import Channel
-from typedmcp.server.http.messages import PIECE_BYTES, Send
+from typedmcp.server.http.messages import PIECE_BYTES, Send, WriteWhole
 from typedmcp.server.store import Store, StreamNotFoundError
 
-__all__ = ["EventStream", "ResumableStream", "StreamChannel", "StreamLog"]
+__all__ = ["STREAM_HEADERS", "EventStream", "ResumableStream", "StreamChannel", "StreamLog"]
 
-_HEADERS: Final = [
+STREAM_HEADERS: Final = [
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
 ]
+"""The headers of a response that is a stream of events."""
 _COMMENT: Final = b":\n\n"
 _EVENT_TYPE: Final = b"event: message\n"
 """The type that an event has anyway. Some clients do not know that, and read only events that name it."""
@@ -47,7 +48,7 @@ class EventStream:
 
     __slots__ = (
         "_counted", "_data", "_drained", "_ended", "_has_started", "_ids", "_is_complete", "_is_detached", "_last",
-        "_send", "_waiter", "buffer", "first", "hold", "on_drained", "on_ended", "on_frame", "size",
+        "_send", "_waiter", "buffer", "first", "hold", "on_drained", "on_ended", "on_frame", "size", "write",
     )  # fmt: skip
 
     def __init__(self, send: Send, buffer: int, hold: Hold) -> None:
@@ -65,6 +66,8 @@ class EventStream:
         """Called once nothing more is sent."""
         self.on_frame: OnFrame | None = None
         """Called with each message that is sent, if there is a sink for them."""
+        self.write: WriteWhole | None = None
+        """Sends a stream that is complete when it is first sent, if the server has a short way for that."""
         self._send = send
         self._data: list[bytes] = []
         self._ids: list[str | None] = []
@@ -218,7 +221,10 @@ class EventStream:
         try:
             if not self._has_started:
                 self._has_started = True
-                await self._send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+                if not more and self.write is not None and self.write(chunk, is_stream=True):
+                    self._is_complete = True
+                    return
+                await self._send({"type": "http.response.start", "status": 200, "headers": STREAM_HEADERS})
             self._is_complete = not more
             await self._send({"type": "http.response.body", "body": chunk, "more_body": more})
         except OSError:  # the client has disconnected

@@ -14,10 +14,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
-from collections.abc import Coroutine
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
@@ -26,9 +24,20 @@ from uvicorn.protocols.utils import get_client_addr, get_path_with_query_string
 from typedmcp.server.http.access_log import ACCESS_LOG
 from typedmcp.server.http.asgi import AsgiApp
 from typedmcp.server.http.known_heads import KnownHead, KnownHeads
-from typedmcp.server.http.messages import Scope
+from typedmcp.server.http.messages import JSON_HEADER, RawHeaders, Scope
+from typedmcp.server.http.streams import STREAM_HEADERS
+from typedmcp.transports.eager import EagerTasks
 
 __all__ = ["HttpProtocol"]
+
+
+def _encode_headers(headers: RawHeaders) -> bytes:
+    return b"".join([b"%b: %b\r\n" % header for header in headers])
+
+
+_JSON: Final = b"%b" + _encode_headers([JSON_HEADER, (b"content-length", b"%d")]) + b"%b\r\n%b"
+_STREAM: Final = b"%b" + _encode_headers(STREAM_HEADERS) + b"%btransfer-encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n"
+"""Responses: what all have, the length, further headers, and the body."""
 
 
 class HttpProtocol(HttpToolsProtocol):
@@ -41,10 +50,10 @@ class HttpProtocol(HttpToolsProtocol):
     """The head of the last request that took the short way, and its scope on this connection."""
     _known_scope: Scope
     _spare: RequestResponseCycle | None = None
-    """A cycle whose response went straight to the transport. It can serve another request."""
+    """A cycle that nobody waits for, since its response was complete at once. It can serve another request."""
     _defaults: list[tuple[bytes, bytes]] | None = None
     """uvicorn's own headers, such as `Date`, and the beginning of a response that they give."""
-    _prefix: bytes = b""
+    _beginning: bytes = b""
     _idle_since: float = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -70,8 +79,10 @@ class HttpProtocol(HttpToolsProtocol):
             and len(data) - end == known.length
             and self._is_between_requests()
             and not ACCESS_LOG.isEnabledFor(logging.INFO)
+            and (eager_tasks := self._mcp.state.eager_tasks) is not None
+            and eager_tasks.loop is self.loop
         ):
-            self._serve_known(known, data[end:])
+            self._serve_known(self._mcp, known, data[end:], eager_tasks)
             return
         before = self.cycle
         super().data_received(data)
@@ -107,8 +118,7 @@ class HttpProtocol(HttpToolsProtocol):
             if template is not None:
                 self._heads.remember(head, KnownHead(template, found, len(body)))
 
-    def _serve_known(self, known: KnownHead, body: bytes) -> None:
-        assert self._mcp is not None
+    def _serve_known(self, app: AsgiApp, known: KnownHead, body: bytes, eager_tasks: EagerTasks) -> None:
         if known is not self._known:
             self._known = known
             own = {"client": self.client, "server": self.server, "scheme": self.scheme, "state": self.app_state.copy()}
@@ -118,8 +128,8 @@ class HttpProtocol(HttpToolsProtocol):
         cycle.scope, cycle.default_headers = scope, self.server_state.default_headers
         cycle.response_started = cycle.response_complete = False
         self.scope, self.cycle = scope, cycle
-        task = _start(self._run(self._mcp, cycle, known, body), self.loop)
-        if not task.done():
+        task = eager_tasks.start(self._run(app, cycle, known, body))
+        if task is not None:
             self.tasks.add(task)
 
     def _new_cycle(self, scope: Any) -> RequestResponseCycle:
@@ -156,25 +166,27 @@ class HttpProtocol(HttpToolsProtocol):
 
     # Responses
 
-    def _respond(self, cycle: RequestResponseCycle, known: KnownHead, line: bytes) -> bool:
+    def _respond(self, cycle: RequestResponseCycle, known: KnownHead, body: bytes, *, is_stream: bool = False) -> bool:
         """Send a response with status 200. Return False if it has to wait until the client reads."""
-        if self.flow.write_paused and not cycle.disconnected:
-            return False
         if cycle.disconnected:
             return True
+        if self.flow.write_paused:
+            return False
         if self.server_state.default_headers is not self._defaults:
             self._defaults = self.server_state.default_headers
-            given = b"".join([b"%b: %b\r\n" % header for header in self._defaults])
-            self._prefix = b"HTTP/1.1 200 OK\r\n%bcontent-type: application/json\r\ncontent-length: " % given
+            self._beginning = b"HTTP/1.1 200 OK\r\n" + _encode_headers(self._defaults)
         if self.access_log:
             path, client = get_path_with_query_string(cycle.scope), get_client_addr(cycle.scope)
             self.access_logger.info('%s - "%s %s HTTP/%s" %d', client, "POST", path, "1.1", 200)
-        closing = b"" if cycle.keep_alive else b"connection: close\r\n"
-        self.transport.write(b"%b%d\r\n%b%b\r\n%b" % (self._prefix, len(line), known.extra, closing, line))
-        cycle.response_started = cycle.response_complete = True
-        if cycle.keep_alive:
-            self._spare = cycle
+        more = known.extra if cycle.keep_alive else known.extra + b"connection: close\r\n"
+        if is_stream:
+            self.transport.write(_STREAM % (self._beginning, more, len(body), body))
+            cycle.message_event.set()
         else:
+            self.transport.write(_JSON % (self._beginning, len(body), more, body))
+            self._spare = cycle
+        cycle.response_started = cycle.response_complete = True
+        if not cycle.keep_alive:
             self.transport.close()
         self.on_response_complete()
         return True
@@ -207,10 +219,3 @@ async def _end(error: BaseException | None, *_: object) -> None:
     """End a request as the application did: with an exception, or without a response."""
     if error is not None:
         raise error
-
-
-def _start(work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> asyncio.Task[None]:
-    """Run a coroutine in a task, which begins at once if Python can do that."""
-    if sys.version_info >= (3, 12):
-        return asyncio.Task(work, loop=loop, eager_start=True)
-    return loop.create_task(work)

@@ -1,0 +1,118 @@
+"""Tasks that begin at once: a coroutine that does not wait needs no turn of the event loop.
+
+That saves a sixth of the time of a call over HTTP. Python 3.12 has such tasks. On 3.11 a coroutine takes its first step
+in place of a task that waits for work, and keeps that task if it has to wait itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import sys
+from collections.abc import Coroutine, Generator
+from types import coroutine
+from typing import Any, TypeVar, cast
+
+__all__ = ["EagerTasks", "resume"]
+
+T = TypeVar("T")
+
+
+@coroutine
+def resume(work: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
+    """Drive a coroutine to its end after its first step, which yielded `waits_for`."""
+    while True:
+        try:
+            sent = yield waits_for
+        except BaseException as error:
+            step: Any = work.throw
+            argument: Any = error
+        else:
+            step, argument = work.send, sent
+        try:
+            waits_for = step(argument)
+        except StopIteration as stop:
+            return cast(T, stop.value)
+
+
+class EagerTasks:
+    """Starts tasks of one event loop at once."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop: asyncio.AbstractEventLoop = loop
+        self._carrier: _Carrier | None = None
+        """The task that waits for work. One is enough, since only one coroutine at a time takes its first step."""
+
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
+        """Run a coroutine, which must not raise. Return its task if it waits.
+
+        A caller that is a task itself, and no callback of the loop, gets a task that begins in the next turn on 3.11.
+        """
+        if sys.version_info >= (3, 12):
+            task = asyncio.Task(work, loop=self.loop, eager_start=True)
+            return None if task.done() else task
+        if asyncio.current_task(self.loop) is not None:
+            return self.loop.create_task(work)
+        carrier, self._carrier = self._carrier or _Carrier(self.loop), None
+        waiting = carrier.start(work)
+        if waiting is None and carrier.is_clean:
+            self._carrier = carrier
+        return waiting
+
+    def close(self) -> None:
+        """End the task that waits for work."""
+        if self._carrier is not None:
+            self._carrier.task.cancel()
+            self._carrier = None
+
+
+class _Carrier:
+    """A task that waits for a coroutine which has taken its first step, and drives it to its end."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._wake: asyncio.Future[None] = loop.create_future()
+        self._work: tuple[Coroutine[Any, Any, None], Any] | None = None
+        """The coroutine, and what its first step yielded."""
+        self._clean = contextvars.copy_context()
+        self._context = contextvars.copy_context()
+        self._loop = loop
+        self.task: asyncio.Task[None] = loop.create_task(self._carry(), context=self._context)
+
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
+        """Take the first step of a coroutine as if the task took it. Return the task if the coroutine waits."""
+        asyncio.tasks._enter_task(self._loop, self.task)  # documented under "Extending asyncio"
+        try:
+            waits_for = self._context.run(work.send, None)
+        except StopIteration:
+            return None
+        finally:
+            asyncio.tasks._leave_task(self._loop, self.task)
+        self._work = work, waits_for
+        if not self._wake.done():
+            self._wake.set_result(None)
+        return self.task
+
+    @property
+    def is_clean(self) -> bool:
+        """True if another coroutine can begin here: the last one has changed neither the context nor the task."""
+        if self._context == self._clean and not self.task.cancelling():
+            return True
+        self.task.cancel()
+        return False
+
+    async def _carry(self) -> None:
+        is_cancelled = False
+        try:
+            await self._wake
+        except asyncio.CancelledError:
+            is_cancelled = True
+        if self._work is None:
+            return
+        (work, waits_for), self._work = self._work, None
+        # A cancellation that came before this step of the task goes where `Task.cancel` would have sent it.
+        if is_cancelled and (waits_for is None or not waits_for.cancel()):
+            try:
+                waits_for = work.throw(asyncio.CancelledError())
+            except StopIteration:
+                return
+        await resume(work, waits_for)

@@ -51,13 +51,22 @@ class EagerTasks:
         if sys.version_info >= (3, 12):
             task = asyncio.Task(work, loop=self.loop, eager_start=True)
             return None if task.done() else task
-        if asyncio.current_task(self.loop) is not None:
-            return self.loop.create_task(work)
         carrier, self._carrier = self._carrier or _Carrier(self.loop), None
-        waiting = carrier.start(work)
-        if waiting is None and carrier.is_clean:
+        try:
+            asyncio.tasks._enter_task(self.loop, carrier.task)  # documented under "Extending asyncio"
+        except RuntimeError:  # the caller is a task
             self._carrier = carrier
-        return waiting
+            return self.loop.create_task(work)
+        try:
+            waits_for = carrier.context.run(work.send, None)
+        except StopIteration:
+            if carrier.is_clean():
+                self._carrier = carrier
+            return None
+        finally:
+            asyncio.tasks._leave_task(self.loop, carrier.task)
+        carrier.carry(work, waits_for)
+        return carrier.task
 
     def close(self) -> None:
         """End the task that waits for work."""
@@ -74,31 +83,21 @@ class _Carrier:
         self._work: tuple[Coroutine[Any, Any, None], Any] | None = None
         """The coroutine, and what its first step yielded."""
         self._clean = contextvars.copy_context()
-        self._context = contextvars.copy_context()
-        self._loop = loop
-        self.task: asyncio.Task[None] = loop.create_task(self._carry(), context=self._context)
+        self.context: contextvars.Context = contextvars.copy_context()
+        self.task: asyncio.Task[None] = loop.create_task(self._carry(), context=self.context)
 
-    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
-        """Take the first step of a coroutine as if the task took it. Return the task if the coroutine waits."""
-        asyncio.tasks._enter_task(self._loop, self.task)  # documented under "Extending asyncio"
-        try:
-            waits_for = self._context.run(work.send, None)
-        except StopIteration:
-            return None
-        finally:
-            asyncio.tasks._leave_task(self._loop, self.task)
-        self._work = work, waits_for
-        if not self._wake.done():
-            self._wake.set_result(None)
-        return self.task
-
-    @property
     def is_clean(self) -> bool:
-        """True if another coroutine can begin here: the last one has changed neither the context nor the task."""
-        if self._context == self._clean and not self.task.cancelling():
+        """Return whether another coroutine can begin here: the last one has left neither variables nor cancellation."""
+        if self.context == self._clean and not self.task.cancelling():
             return True
         self.task.cancel()
         return False
+
+    def carry(self, work: Coroutine[Any, Any, None], waits_for: Any) -> None:
+        """Drive a coroutine whose first step yielded `waits_for`."""
+        self._work = work, waits_for
+        if not self._wake.done():
+            self._wake.set_result(None)
 
     async def _carry(self) -> None:
         is_cancelled = False

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from asyncio import get_running_loop
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Unpack
+from typing import Any, TypeAlias, Unpack
 
 from typedmcp.errors import UsageError
 from typedmcp.limits import Limits
@@ -100,6 +100,7 @@ class AsgiOptions(ServerOptions, total=False):
 _SERVER_OPTIONS = option_names(ServerOptions)
 
 _CLOSE = [(b"connection", b"close")]
+_Rest: TypeAlias = "tuple[bytes, Receive, Send, WriteWhole | None]"
 _TEMPLATES = 8
 """Header templates that are kept: every client library has one or two."""
 
@@ -326,31 +327,28 @@ class AsgiApp:
             send = with_headers(send, self._cors.response_headers(joined))
             await self._serve(scope, joined, receive, send)
         except (ClientDisconnect, HTTPException, ConnectionError) as error:
-            await self._respond_error(error, scope, send)
+            await self.respond_error(error, scope, send)
         finally:
             if entry is not None:
                 entry.write()
 
-    async def serve_known(
-        self,
-        template: HeaderTemplate,
-        scope: Scope,
-        receive: Receive,
-        send: Send,
-        body: bytes,
-        write: WriteWhole,
-    ) -> None:
+    def serve_known(
+        self, template: HeaderTemplate, scope: Scope, receive: Receive, send: Send, body: bytes, write: WriteWhole
+    ) -> Coroutine[Any, Any, None]:
         """Serve a POST whose head is known, and whose body is complete.
 
-        `write` sends responses that are complete at once, and `send` all others.
+        `write` sends responses that are complete at once, and `send` all others. Raises exceptions for `respond_error`.
         """
-        try:
-            if template.response_headers:
-                send = with_headers(send, template.response_headers)
-            principal = None if self._auth is None else await self._authenticate(dict(scope["headers"]), scope)
-            await self._serve_checked(template, scope, principal, body, receive, send, write)
-        except (ClientDisconnect, HTTPException, ConnectionError) as error:
-            await self._respond_error(error, scope, send)
+        if template.response_headers:
+            send = with_headers(send, template.response_headers)
+        serve = self._serve_checked if self._auth is None else self._serve_authenticated
+        return serve(template, scope, None, body, receive, send, write)
+
+    async def _serve_authenticated(
+        self, template: HeaderTemplate, scope: Scope, principal: Principal | None, *rest: *_Rest
+    ) -> None:
+        principal = await self._authenticate(dict(scope["headers"]), scope)
+        await self._serve_checked(template, scope, principal, *rest)
 
     def known_heads(self, root_path: str) -> KnownHeads:
         """Return the heads that are known to a server that serves the application at a path."""
@@ -364,8 +362,11 @@ class AsgiApp:
                     return template
         return None
 
-    async def _respond_error(self, error: Exception, scope: Scope, send: Send) -> None:
-        """Respond to a request that cannot be served, unless its client has disconnected."""
+    async def respond_error(self, error: BaseException, scope: Scope, send: Send) -> bool:
+        """Respond to a request that cannot be served, or return False for an exception that has no response.
+
+        A client that has disconnected needs none.
+        """
         if isinstance(error, HTTPException):
             log_rejection(scope, error)
             # On HTTP/1 the server would otherwise read the rest of a body that is too long.
@@ -375,6 +376,7 @@ class AsgiApp:
         elif isinstance(error, ConnectionError):
             self.state.report_unreachable_store(error)
             await respond_unavailable(send, "the server's store is unreachable: try again later")
+        return isinstance(error, (HTTPException, ConnectionError, ClientDisconnect))
 
     async def _serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":

@@ -23,6 +23,7 @@ from uvicorn.protocols.utils import get_client_addr, get_path_with_query_string
 
 from typedmcp.server.http.access_log import ACCESS_LOG
 from typedmcp.server.http.asgi import AsgiApp
+from typedmcp.server.http.cors import with_headers
 from typedmcp.server.http.known_heads import KnownHead, KnownHeads
 from typedmcp.server.http.messages import JSON_HEADER, RawHeaders, Scope
 from typedmcp.server.http.streams import STREAM_HEADERS
@@ -154,15 +155,16 @@ class HttpProtocol(HttpToolsProtocol):
         scope: Any = cycle.scope
         receive: Any = cycle.receive
         send: Any = cycle.send
-        error: BaseException | None = None
+        failed: BaseException | None = None
         try:
             await app.serve_known(known.template, scope, receive, send, body, partial(self._respond, cycle, known))
-        except BaseException as raised:
-            error = raised
+        except BaseException as error:
+            if not await app.respond_error(error, scope, with_headers(send, known.template.response_headers)):
+                failed = error
         finally:
             self.tasks.discard(asyncio.current_task())
-        if error is not None or not (cycle.response_complete or cycle.disconnected):
-            await cycle.run_asgi(partial(_end, error))
+        if failed is not None or not (cycle.response_complete or cycle.disconnected):
+            await cycle.run_asgi(partial(_end, failed))
 
     # Responses
 

@@ -28,8 +28,7 @@ from typedmcp.server.call_states import TRANSITIONS, CallEvent, CallState
 from typedmcp.server.channel import Channel
 from typedmcp.server.context import Context, ServedSession, StartedCall
 from typedmcp.server.engine import Engine
-from typedmcp.transports.concurrency import is_awaitable
-from typedmcp.transports.eager import resume
+from typedmcp.transports.concurrency import is_awaitable, resume
 
 if TYPE_CHECKING:
     from typedmcp.server.observation import ServerObservation

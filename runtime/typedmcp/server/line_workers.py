@@ -18,7 +18,7 @@ from typedmcp.server.context import Context
 from typedmcp.server.line_channel import LineChannel
 from typedmcp.server.session import Session
 from typedmcp.transports import Transport
-from typedmcp.transports.eager import resume
+from typedmcp.transports.concurrency import resume
 
 __all__ = ["LineWorkers"]
 

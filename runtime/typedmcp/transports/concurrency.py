@@ -1,4 +1,4 @@
-"""Event loops, threads for functions that block, and results that may be awaitable."""
+"""Event loops, threads for functions that block, coroutines, and results that may be awaitable."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import inspect
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Hashable, Iterator
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
-from types import GeneratorType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from types import GeneratorType, coroutine
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from typedmcp.errors import RequestTimeoutError
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
 __all__ = [
-    "FairLimit", "ThreadLimiter", "is_awaitable", "limit_time", "name_function", "new_event_loop",
+    "FairLimit", "ThreadLimiter", "is_awaitable", "limit_time", "name_function", "new_event_loop", "resume",
     "run_in_daemon_thread",
 ]  # fmt: skip
 
@@ -223,3 +223,20 @@ class ThreadLimiter:
 def is_awaitable(value: object) -> TypeIs[Awaitable[Any]]:
     """Return whether a handler or a callback returned an awaitable instead of its result."""
     return hasattr(type(value), "__await__")
+
+
+@coroutine
+def resume(work: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
+    """Drive a coroutine to its end after its first step, which yielded `waits_for`."""
+    while True:
+        try:
+            sent = yield waits_for
+        except BaseException as error:
+            step: Any = work.throw
+            argument: Any = error
+        else:
+            step, argument = work.send, sent
+        try:
+            waits_for = step(argument)
+        except StopIteration as stop:
+            return cast(T, stop.value)

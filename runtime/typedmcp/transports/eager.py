@@ -9,30 +9,12 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import sys
-from collections.abc import Coroutine, Generator
-from types import coroutine
-from typing import Any, TypeVar, cast
+from collections.abc import Coroutine
+from typing import Any
 
-__all__ = ["EagerTasks", "resume"]
+from typedmcp.transports.concurrency import resume
 
-T = TypeVar("T")
-
-
-@coroutine
-def resume(work: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
-    """Drive a coroutine to its end after its first step, which yielded `waits_for`."""
-    while True:
-        try:
-            sent = yield waits_for
-        except BaseException as error:
-            step: Any = work.throw
-            argument: Any = error
-        else:
-            step, argument = work.send, sent
-        try:
-            waits_for = step(argument)
-        except StopIteration as stop:
-            return cast(T, stop.value)
+__all__ = ["EagerTasks"]
 
 
 class EagerTasks:

@@ -86,8 +86,9 @@ class HttpProtocol(HttpToolsProtocol):
             self._serve_known(self._mcp, known, data[end:], eager_tasks)
             return
         before = self.cycle
+        is_whole = known is None and self._is_between_requests()  # else the head may have begun before
         super().data_received(data)
-        if known is None and self.cycle is not before:
+        if is_whole and self.cycle is not before:
             self._learn(data[:end], data[end:])
 
     def _is_between_requests(self) -> bool:

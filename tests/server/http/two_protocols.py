@@ -91,7 +91,7 @@ class Side:
         self.known = 0
         """The number of requests that took the short way."""
         self._serve_known = app.serve_known
-        app.serve_known = self._count_known  # type: ignore[method-assign]
+        vars(app)["serve_known"] = self._count_known
 
     async def _count_known(self, *arguments: Any) -> None:
         self.known += 1
@@ -233,6 +233,10 @@ class Connection:
         """Send bytes in one piece."""
         raise NotImplementedError
 
+    def disconnect(self) -> None:
+        """Close the client's end."""
+        raise NotImplementedError
+
     async def settle(self) -> None:
         """Wait until the server has read all, and has answered all but what waits for something else."""
         idle, before = 0, None
@@ -274,19 +278,31 @@ class SocketConnection(Connection):
             self.transport.write(data)
 
     def _client_state(self) -> int:
-        return len(self._buffer)
+        return len(self._arrived)
 
     @property
-    def _buffer(self) -> bytearray:
-        buffer: bytearray = self.reader._buffer  # type: ignore[attr-defined]  # noqa: SLF001
+    def _arrived(self) -> bytearray:
+        """What has arrived at the client's end."""
+        buffer: bytearray = vars(self.reader)["_buffer"]
         return buffer
+
+    async def until_received(self) -> None:
+        """Wait until the server has read all and responded to it, and the client has got that."""
+        while self.watched.received < self.sent or self.protocol.cycle is None:
+            await asyncio.sleep(0)
+        while not self.protocol.cycle.response_complete or len(self._arrived) < len(self.tap.written):
+            await asyncio.sleep(0)
+
+    async def read(self) -> bytes:
+        """Return what has arrived."""
+        return await self.reader.readexactly(len(self._arrived))
 
     def _is_busy(self) -> bool:
         if super()._is_busy():
             return True
         if self.watched.is_lost:  # what was on its way may be lost if the server has not read all
             return False
-        return len(self._buffer) < len(self.tap.written) and not self.reader.at_eof()
+        return len(self._arrived) < len(self.tap.written) and not self.reader.at_eof()
 
     def disconnect(self) -> None:
         """Close the client's end."""

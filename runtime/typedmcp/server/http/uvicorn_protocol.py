@@ -17,8 +17,14 @@ import logging
 from functools import partial
 from typing import Any, Final
 
+from uvicorn.config import Config
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import (
+    HEADER_RE,
+    HEADER_VALUE_RE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 from uvicorn.protocols.utils import get_client_addr, get_path_with_query_string
 
 from typedmcp.server.http.access_log import ACCESS_LOG
@@ -39,6 +45,8 @@ def _encode_headers(headers: RawHeaders) -> bytes:
 _JSON: Final = b"%b" + _encode_headers([JSON_HEADER, (b"content-length", b"%d")]) + b"%b\r\n%b"
 _STREAM: Final = b"%b" + _encode_headers(STREAM_HEADERS) + b"%btransfer-encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n"
 """Responses: what all have, the length, further headers, and the body."""
+_MEANINGFUL = frozenset((b"connection", b"content-length", b"transfer-encoding"))
+"""Headers of responses that uvicorn acts on."""
 
 
 class HttpProtocol(HttpToolsProtocol):
@@ -61,10 +69,18 @@ class HttpProtocol(HttpToolsProtocol):
         """Find out whether the application is one of this library."""
         super().connection_made(transport)
         app: Any = self.config.loaded_app
-        if isinstance(app, ProxyHeadersMiddleware):  # it acts on headers that no known head has
+        if type(app) is ProxyHeadersMiddleware:  # it acts on headers that no known head has
             app = app.app
-        if isinstance(app, AsgiApp) and self.limit_concurrency is None:
+        # A class that derives from the application may do more when it is called.
+        if isinstance(app, AsgiApp) and type(app).__call__ is AsgiApp.__call__ and _is_usual(self.config):
             self._mcp, self._heads = app, app.known_heads(self.root_path)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget what refers to the connection, so that it is freed at once."""
+        super().connection_lost(exc)
+        self._spare = None
+        if self.cycle is not None:
+            self.cycle.on_response = _do_nothing
 
     # Requests
 
@@ -156,24 +172,27 @@ class HttpProtocol(HttpToolsProtocol):
         scope: Any = cycle.scope
         receive: Any = cycle.receive
         send: Any = cycle.send
-        failed: BaseException | None = None
         try:
-            await app.serve_known(known.template, scope, receive, send, body, partial(self._respond, cycle, known))
+            try:
+                await app.serve_known(known.template, scope, receive, send, body, partial(self._respond, cycle, known))
+            except BaseException as error:
+                if not await app.respond_error(error, scope, with_headers(send, known.template.response_headers)):
+                    raise
         except BaseException as error:
-            if not await app.respond_error(error, scope, with_headers(send, known.template.response_headers)):
-                failed = error
+            await cycle.run_asgi(partial(_end, [error]))
+        else:
+            if not (cycle.response_complete or cycle.disconnected):
+                await cycle.run_asgi(partial(_end, []))
         finally:
             self.tasks.discard(asyncio.current_task())
-        if failed is not None or not (cycle.response_complete or cycle.disconnected):
-            await cycle.run_asgi(partial(_end, failed))
 
     # Responses
 
     def _respond(self, cycle: RequestResponseCycle, known: KnownHead, body: bytes, *, is_stream: bool = False) -> bool:
-        """Send a response with status 200. Return False if it has to wait until the client reads."""
+        """Send a response with status 200. Return False if it has to wait until the client reads, or is the last one."""
         if cycle.disconnected:
             return True
-        if self.flow.write_paused:
+        if self.flow.write_paused or not cycle.keep_alive:
             return False
         if self.server_state.default_headers is not self._defaults:
             self._defaults = self.server_state.default_headers
@@ -181,16 +200,13 @@ class HttpProtocol(HttpToolsProtocol):
         if self.access_log:
             path, client = get_path_with_query_string(cycle.scope), get_client_addr(cycle.scope)
             self.access_logger.info('%s - "%s %s HTTP/%s" %d', client, "POST", path, "1.1", 200)
-        more = known.extra if cycle.keep_alive else known.extra + b"connection: close\r\n"
         if is_stream:
-            self.transport.write(_STREAM % (self._beginning, more, len(body), body))
+            self.transport.write(_STREAM % (self._beginning, known.extra, len(body), body))
             cycle.message_event.set()
         else:
-            self.transport.write(_JSON % (self._beginning, len(body), more, body))
+            self.transport.write(_JSON % (self._beginning, len(body), known.extra, body))
             self._spare = cycle
         cycle.response_started = cycle.response_complete = True
-        if not cycle.keep_alive:
-            self.transport.close()
         self.on_response_complete()
         return True
 
@@ -218,7 +234,20 @@ class HttpProtocol(HttpToolsProtocol):
             super().timeout_keep_alive_handler()
 
 
-async def _end(error: BaseException | None, *_: object) -> None:
-    """End a request as the application did: with an exception, or without a response."""
-    if error is not None:
-        raise error
+def _is_usual(config: Config) -> bool:
+    """Return whether the configuration asks for nothing that this class leaves out: limits, contexts, some headers."""
+    if config.limit_concurrency is not None or getattr(config, "reset_contextvars", False):
+        return False
+    return not any(
+        name in _MEANINGFUL or HEADER_RE.search(name) or HEADER_VALUE_RE.search(value)
+        for name, value in config.encoded_headers
+    )
+
+
+def _do_nothing() -> None: ...
+
+
+async def _end(errors: list[BaseException], *_: object) -> None:
+    """End a request as the application did: with an exception, which nothing here refers to then, or without one."""
+    if errors:
+        raise errors.pop()

@@ -28,26 +28,31 @@ class EagerTasks:
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
         """Run a coroutine, which must not raise. Return its task if it waits.
 
-        A caller that is a task itself, and no callback of the loop, gets a task that begins in the next turn on 3.11.
+        On 3.11, the task begins in the next turn for a caller that is a task itself, and no callback of the loop, and
+        right after a coroutine that waits.
         """
         if sys.version_info >= (3, 12):
             task = asyncio.Task(work, loop=self.loop, eager_start=True)
             return None if task.done() else task
-        carrier, self._carrier = self._carrier or _Carrier(self.loop), None
+        carrier = self._carrier
+        if carrier is None:
+            carrier = self._carrier = _Carrier(self.loop)
+        if not carrier.has_begun:
+            return self.loop.create_task(work)
         try:
             asyncio.tasks._enter_task(self.loop, carrier.task)  # documented under "Extending asyncio"
         except RuntimeError:  # the caller is a task
-            self._carrier = carrier
             return self.loop.create_task(work)
         try:
             waits_for = carrier.context.run(work.send, None)
         except StopIteration:
-            if carrier.is_clean():
-                self._carrier = carrier
+            if not carrier.is_clean():
+                self._carrier = _Carrier(self.loop)
             return None
         finally:
             asyncio.tasks._leave_task(self.loop, carrier.task)
         carrier.carry(work, waits_for)
+        self._carrier = _Carrier(self.loop)
         return carrier.task
 
     def close(self) -> None:
@@ -66,6 +71,8 @@ class _Carrier:
         """The coroutine, and what its first step yielded."""
         self._clean = contextvars.copy_context()
         self.context: contextvars.Context = contextvars.copy_context()
+        self.has_begun: bool = False
+        """True once the task waits. One that is cancelled before that would never take the work."""
         self.task: asyncio.Task[None] = loop.create_task(self._carry(), context=self.context)
 
     def is_clean(self) -> bool:
@@ -82,7 +89,7 @@ class _Carrier:
             self._wake.set_result(None)
 
     async def _carry(self) -> None:
-        is_cancelled = False
+        self.has_begun, is_cancelled = True, False
         try:
             await self._wake
         except asyncio.CancelledError:

@@ -51,6 +51,10 @@ PAUSE, RESUME = "pause", "resume"
 class Talker(ToolHandler):
     """A handler with tools that end in unusual ways. One that waits says so by `entered`."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.never = asyncio.Event()
+
     async def exit(self, ctx: Any) -> str:
         raise SystemExit(3)
 
@@ -73,6 +77,47 @@ class Talker(ToolHandler):
         task.cancel()
         await asyncio.sleep(0)
         return "not cancelled"
+
+    async def cancel_itself_and_return(self, ctx: Any) -> str:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        return "returned"
+
+    async def cancel_itself_in_vain(self, ctx: Any) -> str:
+        """Be cancelled at the first step, while it waits for a future."""
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await asyncio.get_running_loop().create_future()
+        task.uncancel()
+        await asyncio.sleep(0)
+        return "not cancelled"
+
+    async def cancel_itself_soon(self, ctx: Any) -> str:
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().call_soon(task.cancel)
+        await self.never.wait()
+        return "not cancelled"
+
+    async def time_out(self, ctx: Any, at_once: bool = False) -> str:
+        try:
+            async with asyncio.timeout(0):
+                await (asyncio.sleep(0) if at_once else self.never.wait())
+        except TimeoutError:
+            return "timed out"
+        return "ended"
+
+    async def group(self, ctx: Any, fails: bool = False) -> str:
+        async def part(at: int) -> int:
+            await asyncio.sleep(0)
+            return 1 // (at if fails else 1)
+
+        async with asyncio.TaskGroup() as tasks:
+            parts = [tasks.create_task(part(at)) for at in range(3)]
+        return str([each.result() for each in parts])
 
     async def large(self, ctx: Any, size: int) -> str:
         return "x" * size
@@ -308,6 +353,13 @@ KNOWABLE: dict[str, bytes] = {
     "cancelled": tool("cancel"),
     "cancelled later": tool("cancel", {"waits": True}),
     "cancels itself": tool("cancel_itself"),
+    "cancels itself and returns": tool("cancel_itself_and_return"),
+    "cancels itself in vain": tool("cancel_itself_in_vain"),
+    "cancels itself soon": tool("cancel_itself_soon"),
+    "times out": tool("time_out"),
+    "times out at once": tool("time_out", {"at_once": True}),
+    "tasks": tool("group"),
+    "tasks that fail": tool("group", {"fails": True}),
     "empty header": added(b"X-One:"),
     "keep-alive": added(b"Connection: Keep-Alive"),
     "further headers": added(b"X-One: 1\r\nTraceparent: 00-1-2-01"),
@@ -411,8 +463,8 @@ def options() -> dict[str, Any]:
 
 @each("name", KNOWABLE)
 def test_a_known_head_is_answered_as_an_unknown_one(name: str) -> None:
-    got = assert_same([KNOWABLE[name]] * 4, make=options)
-    assert got.known == 2, got
+    got = assert_same([KNOWABLE[name]] * 6, make=options)
+    assert got.known == 4, got
     assert len(got.connections) == 1 or b"500 Internal" in got.connections[0][0], got
 
 

@@ -6,4 +6,4 @@ from typing import Final
 
 __all__ = ["NAMES"]
 
-NAMES: Final = ("frames", "connections", "requests", "responses", "events", "schemas", "conversion")
+NAMES: Final = ("frames", "connections", "requests", "responses", "events", "schemas", "conversion", "protocols")

@@ -8,19 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Sequence
+import logging
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
 import mcpspec
+import typedmcp
 from mcpspec.support.errors import ConversionError, DecodeError
 from tests.generated.backends import is_list, is_object
 from tests.helpers import LEGACY, MODERN_REVISION, chunked, opened
-from tests.server.http.asgi_driver import serving
+from tests.server.http import http_wire
+from tests.server.http.asgi_driver import ToolHandler, serving
+from tests.server.http.two_protocols import Pipe, Side, known_ids
 from typedmcp import Limits
 from typedmcp.protocol.framing import Framer, OversizeMessage, classify
 from typedmcp.protocol.headers import header_params, mirror_arguments
 from typedmcp.protocol.sse import EventParser
+from typedmcp.server.http.uvicorn_protocol import HttpProtocol
 from typedmcp.transports.http1 import BrokenConnectionError, HttpConnection
 from typedmcp_schemas.nesting import decode_json
 from typedmcp_schemas.validate import SchemaRejectedError, compile_schema
@@ -216,3 +223,133 @@ def conversion(data: bytes) -> None:
         sent = mcpspec.revision(target).exact.structs.to_builtins(converted.value)
         again = json.loads(json.dumps(sent))
         mcpspec.revision(target).exact.structs.from_builtins(again, type(converted.value))
+
+
+def _tool(name: str, **meta: Any) -> bytes:
+    params = {"name": name, "arguments": {}, "_meta": {**http_wire.META, **meta}}
+    return http_wire.call({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+
+
+def _in_session(**members: Any) -> bytes:
+    headers = {"MCP-Protocol-Version": http_wire.LEGACY, "Mcp-Session-Id": f"{1:024d}"}  # the second id of `known_ids`
+    return http_wire.post({"jsonrpc": "2.0", **members}, headers)
+
+
+_REQUESTS: Final = (
+    _tool("echo"),
+    _tool("turn"),
+    _tool("report", progressToken=1),
+    _tool("no"),
+    http_wire.call({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}),
+    http_wire.opening()[0],
+    _in_session(id=1, method="ping"),
+    _in_session(id=1, method="tools/call", params={"name": "echo"}),
+    http_wire.call(b"{}", {"Connection": "keep-alive", "Mcp-Method": "ping"}),
+    http_wire.request("GET", "/mcp"),
+)
+
+
+@_target
+def protocols(data: bytes) -> None:
+    """uvicorn's protocol class and that of this library write the same, whatever arrives in whatever pieces.
+
+    The bytes are steps: a letter, and numbers of one byte. `r` sends a request, `e` one with edits, `c` one in two
+    pieces, `p` two in one piece, `s` the end of one and another one, `t` bytes as they are. In lower case, the server
+    works until it is at rest. `w` and `W` stop and resume writing, `n` opens a new connection.
+    """
+    logging.disable()
+    try:
+        theirs, ours = (_run(_written(kind, data)) for kind in (HttpToolsProtocol, HttpProtocol))
+    finally:
+        logging.disable(logging.NOTSET)
+    assert ours == theirs, (theirs, ours)
+
+
+async def _written(kind: type[HttpToolsProtocol], data: bytes) -> list[tuple[bytes, bool]]:
+    """Serve the steps with a protocol class. Return what each connection got, and whether it was closed."""
+    loop = asyncio.get_running_loop()
+    vars(loop)["time"] = lambda: 0.0  # no timer ends
+    with known_ids():
+        handler = ToolHandler()
+        app = typedmcp.asgi(handler, on_diagnostic=lambda _: None, limits=Limits(http_body_bytes=_LIMIT))
+        side = Side(kind, app, handler)
+        pipes = [side.open_pipe()]
+        try:
+            for sent, settles in _Steps(data):
+                pipes = await _send(side, pipes, sent)
+                if settles:
+                    await pipes[-1].settle()
+            await pipes[-1].settle()
+            return [(pipe.output, pipe.is_closed) for pipe in pipes]
+        finally:
+            del vars(loop)["time"]
+            await side.close()
+
+
+async def _send(side: Side, pipes: list[Pipe], sent: bytes | str) -> list[Pipe]:
+    """Send bytes over the last connection, or a new one if that is closed, or take another step."""
+    last = pipes[-1]
+    if sent == "n" or (last.is_closed and isinstance(sent, bytes)):
+        await last.settle()
+        pipes = [*pipes, side.open_pipe()]
+        last = pipes[-1]
+    if sent == "w":
+        last.watched.pause_writing()
+    elif sent == "W":
+        last.watched.resume_writing()
+    elif isinstance(sent, bytes):
+        last.send(sent)
+    return pipes
+
+
+class _Steps:
+    """Reads steps, and makes the pieces that they send."""
+
+    def __init__(self, data: bytes) -> None:
+        self._rest = iter(data)
+
+    def __iter__(self) -> Iterator[tuple[bytes | str, bool]]:
+        """Yield each piece or other step, and whether the server then works until it is at rest."""
+        makers = {"r": self._whole, "c": self._cut, "p": self._two, "s": self._end, "e": self._edited, "t": self._text}
+        for step in self._rest:
+            letter = chr(step)
+            if letter in "nwW":
+                yield letter, letter == "n"
+            elif (make := makers.get(letter.lower())) is not None:
+                for piece in make():
+                    yield piece, letter.islower()
+
+    def _number(self) -> int:
+        return next(self._rest, 0)
+
+    def _request(self) -> bytes:
+        return _REQUESTS[self._number() % len(_REQUESTS)]
+
+    def _place(self, within: bytes) -> int:
+        return (self._number() << 8 | self._number()) % (len(within) + 1)
+
+    def _whole(self) -> list[bytes]:
+        return [self._request()]
+
+    def _cut(self) -> list[bytes]:
+        whole = self._request()
+        at = self._place(whole)
+        return [whole[:at], whole[at:]]
+
+    def _two(self) -> list[bytes]:
+        return [self._request() + self._request()]
+
+    def _end(self) -> list[bytes]:
+        whole = self._request()
+        return [whole[self._place(whole) :] + self._request()]
+
+    def _edited(self) -> list[bytes]:
+        data = self._request()
+        for _ in range(1 + self._number() % 3):
+            at = self._place(data)
+            removed, added = self._number() % 32, self._number() % 32
+            data = data[:at] + bytes([self._number() for _ in range(added)]) + data[at + removed :]
+        return [data]
+
+    def _text(self) -> list[bytes]:
+        return [bytes([self._number() for _ in range(self._number() % 64)])]

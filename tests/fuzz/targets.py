@@ -279,6 +279,8 @@ async def _written(kind: type[HttpToolsProtocol], data: bytes) -> list[tuple[byt
                 pipes = await _send(side, pipes, sent)
                 if settles:
                     await pipes[-1].settle()
+                else:  # an event loop reads once in a turn
+                    await asyncio.sleep(0)
             await pipes[-1].settle()
             return [(pipe.output, pipe.is_closed) for pipe in pipes]
         finally:

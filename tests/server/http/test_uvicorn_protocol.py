@@ -448,6 +448,7 @@ OTHER: dict[str, bytes] = {
     "too large headers": added(b"X-Large: " + b"x" * 65_000),
     "body beyond the limit": tool("echo", {"text": "x" * 110_000}),
     "body off the short way": tool("echo", {"text": "x" * 70_000}),
+    "more headers than are kept": added(b"\r\n".join(b"X-%d: 1" % number for number in range(40))),
     "head that is too long to be kept": added(b"X-Long: " + b"x" * 4_000),
     "spaces after a value": edited(ECHO, (b"Mcp-Name: echo", b"Mcp-Name: echo  ")),
 }

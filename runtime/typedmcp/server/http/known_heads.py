@@ -17,7 +17,8 @@ __all__ = ["KnownHead", "KnownHeads"]
 _MAX_HEADS: Final = 2048
 """Heads that are kept. A client has several for one tool, since the length of the body is part of the head."""
 _MAX_HEAD_BYTES: Final = 4096
-"""A longer head is not kept. So all heads take at most 8 MiB."""
+_MAX_HEADERS: Final = 32
+"""A head that is longer, or has more headers, is not kept. So each takes at most 15 KiB, and all of them 30 MiB."""
 _UNKNOWABLE: Final = frozenset((b"transfer-encoding", b"expect", b"upgrade", b"te", b"trailer", b"forwarded"))
 """Headers that change how the rest of a request is read, or who has sent it."""
 _FORWARDED: Final = b"x-forwarded-"
@@ -57,7 +58,9 @@ class KnownHeads:
 
 def _is_knowable(head: bytes, headers: RawHeaders) -> bool:
     lines = len(headers) + 2  # the request line, the headers, and the empty line
-    if len(head) > _MAX_HEAD_BYTES or not head.count(b"\r\n") == head.count(b"\n") == head.count(b"\r") == lines:
+    if len(head) > _MAX_HEAD_BYTES or len(headers) > _MAX_HEADERS:
+        return False
+    if not head.count(b"\r\n") == head.count(b"\n") == head.count(b"\r") == lines:
         return False
     for name, value in headers:
         if name in _UNKNOWABLE or name.startswith(_FORWARDED):

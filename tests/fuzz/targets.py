@@ -22,7 +22,7 @@ from tests.generated.backends import is_list, is_object
 from tests.helpers import LEGACY, MODERN_REVISION, chunked, opened
 from tests.server.http import http_wire
 from tests.server.http.asgi_driver import ToolHandler, serving
-from tests.server.http.two_protocols import Pipe, Side, known_ids
+from tests.server.http.two_protocols import Pipe, Side, ignore, known_ids
 from typedmcp import Limits
 from typedmcp.protocol.framing import Framer, OversizeMessage, classify
 from typedmcp.protocol.headers import header_params, mirror_arguments
@@ -271,7 +271,7 @@ async def _written(kind: type[HttpToolsProtocol], data: bytes) -> list[tuple[byt
     vars(loop)["time"] = lambda: 0.0  # no timer ends
     with known_ids():
         handler = ToolHandler()
-        app = typedmcp.asgi(handler, on_diagnostic=lambda _: None, limits=Limits(http_body_bytes=_LIMIT))
+        app = typedmcp.asgi(handler, on_diagnostic=ignore, limits=Limits(http_body_bytes=_LIMIT))
         side = Side(kind, app, handler)
         pipes = [side.open_pipe()]
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import inspect
 import json
 import logging
 import re
@@ -160,10 +161,10 @@ async def play(kind: type[HttpToolsProtocol], steps: Iterable[Step], **options: 
             now = connections[-1]
             if isinstance(step, bytes):
                 now.send(step.replace(b"SESSION", _session_of(connections)))
-            elif isinstance(step, float):
-                clock.passed += step
-            else:
+            elif isinstance(step, str):
                 await _take(step, side, now)
+            else:
+                clock.passed += step
             await now.settle()
             closed.append(now.is_closed)
         spoken = [(each.output, each.is_closed) for each in connections]
@@ -454,6 +455,8 @@ OTHER: dict[str, bytes] = {
 }
 """Requests that have to go uvicorn's way, at least the first three times."""
 
+CLOSE = frozenset(("HTTP/2.0", "close among others", "close of a proxy"))
+"""Those of `OTHER` after which httptools takes nothing more."""
 SHORT_OTHER = frozenset(("no length", "length of zero", "spaces after a value"))
 """Those of `OTHER` that may take the short way later."""
 
@@ -477,6 +480,8 @@ def test_other_requests_go_the_usual_way(name: str) -> None:
 
 @each("name", OTHER)
 def test_a_connection_can_change_between_the_two_ways(name: str) -> None:
+    if name in CLOSE and not assert_same([OTHER[name]], make=options).closed[0]:
+        pytest.skip("this version of uvicorn keeps a connection whose parser takes nothing more")
     assert_same([ECHO, ECHO, ECHO, OTHER[name], ECHO, OTHER[name] + ECHO, ECHO, ECHO], make=options)
 
 
@@ -510,60 +515,54 @@ def test_a_known_head_may_have_any_body(name: str) -> None:
 # Chunks
 
 
-class Cut(NamedTuple):
-    """How a known request is sent, and how many requests then take the short way: this one, and the same one after it,
-    and after that on a new connection."""
-
-    pieces: Callable[[bytes], list[bytes]]
-    known: int
-
-
-CUTS: dict[str, Cut] = {
-    "whole": Cut(lambda data: [data], 3),
-    "head and body": Cut(lambda data: [data[: -_body(data)], data[-_body(data) :]], 2),
-    "first byte": Cut(lambda data: [data[:1], data[1:]], 2),
-    "in the method": Cut(lambda data: [data[:3], data[3:]], 2),
-    "in the target": Cut(lambda data: [data[:7], data[7:]], 2),
-    "after the first line": Cut(lambda data: [data[: data.index(b"\n") + 1], data[data.index(b"\n") + 1 :]], 2),
-    "in the end of the head": Cut(lambda data: [data[: -_body(data) - 2], data[-_body(data) - 2 :]], 2),
-    "last byte": Cut(lambda data: [data[:-1], data[-1:]], 2),
-    "two at once": Cut(lambda data: [data + data], 2),
-    "three at once": Cut(lambda data: [data * 3], 2),
-    "with the beginning of the next": Cut(lambda data: [data + data[:20], data[20:]], 2),
-    "with the first byte of the next": Cut(lambda data: [data + data[:1], data[1:]], 2),
-    "with the head of the next": Cut(lambda data: [data + data[: -_body(data)], data[-_body(data) :]], 2),
-    "the last byte with the next": Cut(lambda data: [data[:-1], data[-1:] + data], 2),
-    "the body with the next": Cut(lambda data: [data[: -_body(data)], data[-_body(data) :] + data], 2),
-    "the rest with the next": Cut(lambda data: [data[:20], data[20:] + data], 2),
-    "empty line before": Cut(lambda data: [b"\r\n" + data], 2),
-    "empty line alone": Cut(lambda data: [b"\r\n", data], 3),
-    "LF before": Cut(lambda data: [b"\n", data], 3),
-    "empty line after": Cut(lambda data: [data + b"\r\n"], 2),
-    "end of a head before": Cut(lambda data: [b"\r\n\r\n" + data], 2),
-    "space before": Cut(lambda data: [b" " + data], 2),
-    "garbage after": Cut(lambda data: [data + b"garbage"], 2),
-    "garbage alone": Cut(lambda data: [data, b"garbage"], 3),
-    "a shorter body": Cut(lambda data: [data[:-1]], 1),
-    "a longer body": Cut(lambda data: [data + b" "], 2),
-}
-
-
-def _body(data: bytes) -> int:
-    """Return the length of the body."""
-    return len(data) - data.index(b"\r\n\r\n") - 4
+def cuts(data: bytes) -> dict[str, tuple[list[bytes], int]]:
+    """Return the pieces in which a known request is sent, by name, and how many requests then take the short way: this
+    one, the same one after it, and the same one on a new connection.
+    """
+    head = data.index(b"\r\n\r\n") + 4
+    line = data.index(b"\n") + 1
+    return {
+        "whole": ([data], 3),
+        "head and body": ([data[:head], data[head:]], 2),
+        "first byte": ([data[:1], data[1:]], 2),
+        "in the method": ([data[:3], data[3:]], 2),
+        "in the target": ([data[:7], data[7:]], 2),
+        "after the first line": ([data[:line], data[line:]], 2),
+        "in the end of the head": ([data[: head - 2], data[head - 2 :]], 2),
+        "last byte": ([data[:-1], data[-1:]], 2),
+        "two at once": ([data + data], 2),
+        "three at once": ([data * 3], 2),
+        "with the beginning of the next": ([data + data[:20], data[20:]], 2),
+        "with the first byte of the next": ([data + data[:1], data[1:]], 2),
+        "with the head of the next": ([data + data[:head], data[head:]], 2),
+        "the last byte with the next": ([data[:-1], data[-1:] + data], 2),
+        "the body with the next": ([data[:head], data[head:] + data], 2),
+        "the rest with the next": ([data[:20], data[20:] + data], 2),
+        "empty line before": ([b"\r\n" + data], 2),
+        "empty line alone": ([b"\r\n", data], 3),
+        "LF before": ([b"\n", data], 3),
+        "empty line after": ([data + b"\r\n"], 2),
+        "end of a head before": ([b"\r\n\r\n" + data], 2),
+        "space before": ([b" " + data], 2),
+        "garbage after": ([data + b"garbage"], 2),
+        "garbage alone": ([data, b"garbage"], 3),
+        "a shorter body": ([data[:-1]], 1),
+        "a longer body": ([data + b" "], 2),
+    }
 
 
 CUT = ("echo", "async", "progress", "interrupt", "notification", "unknown tool")
 
 
 @each("name", CUT)
-@each("cut", CUTS)
+@each("cut", cuts(ECHO))
 def test_a_known_request_may_arrive_in_any_pieces(name: str, cut: str) -> None:
     data = KNOWABLE[name]
     closes = b"500 Internal" in assert_same([data]).connections[0][0]
-    steps: list[Step] = [data, data, *CUTS[cut].pieces(data), data, RECONNECT, data]
+    pieces, known = cuts(data)[cut]
+    steps: list[Step] = [data, data, *pieces, data, RECONNECT, data]
     got = assert_same(steps)
-    assert closes or got.known == CUTS[cut].known, got
+    assert closes or got.known == known, got
 
 
 @each("name", ["echo", "async", "progress"])
@@ -664,13 +663,14 @@ def test_a_handler_of_a_session_can_ask(revision: str) -> None:
                 one.send(data)
                 await one.settle()
             identified = _session_of([one])
+            accepted: dict[str, Any] = {"action": "accept", "content": {}}
             for _ in range(4):
                 before = len(one.output)
                 one.send(legacy_tool("name", revision=revision).replace(b"SESSION", identified))
                 await one.settle()
                 found = re.search(rb'elicitation/create.*"id":("[^"]+")', one.output[before:])
                 assert found, one.output[before:]
-                answer = {"jsonrpc": "2.0", "id": json.loads(found[1]), "result": {"action": "accept", "content": {}}}
+                answer: dict[str, Any] = {"jsonrpc": "2.0", "id": json.loads(found[1]), "result": accepted}
                 other.send(legacy_post(answer, None, revision).replace(b"SESSION", identified))
                 await other.settle()
                 await one.settle()
@@ -748,6 +748,10 @@ class Observed(AsgiApp):
         await super().__call__(scope, receive, send_observed)
 
 
+def observed(app: AsgiApp) -> Any:
+    return Observed(app.config)
+
+
 def in_starlette(app: AsgiApp) -> Any:
     from starlette.applications import Starlette
     from starlette.routing import Mount
@@ -766,7 +770,9 @@ class Sink:
     """Takes the frames of all connections."""
 
     def open(self, info: Any) -> Any:
-        return lambda *_: None
+        return self.take
+
+    def take(self, *_: Any) -> None: ...
 
 
 CONFIGURATIONS: dict[str, tuple[dict[str, Any], int]] = {
@@ -778,7 +784,7 @@ CONFIGURATIONS: dict[str, tuple[dict[str, Any], int]] = {
     "trusts every proxy": ({"config": {"forwarded_allow_ips": "*"}}, 5),
     "closes each connection": ({"config": {"headers": [("Connection", "close")]}}, 0),
     "closes each connection in other letters": ({"config": {"headers": [("CONNECTION", "Close, x")]}}, 0),
-    "wrong name of a header": ({"config": {"headers": [("X One", "1")]}}, 0),
+    "wrong name of a header": ({"config": {"headers": [("X(One", "1")]}}, 0),
     "wrong value of a header": ({"config": {"headers": [("X-One", "1\n2")]}}, 0),
     "chunked": ({"config": {"headers": [("Transfer-Encoding", "chunked")]}}, 0),
     "limit of connections": ({"config": {"limit_concurrency": 10}}, 0),
@@ -787,7 +793,7 @@ CONFIGURATIONS: dict[str, tuple[dict[str, Any], int]] = {
     "tracing": ({"config": {"log_level": "trace"}}, 0),
     "in Starlette": ({"wrap": in_starlette}, 0),
     "in a function": ({"wrap": in_function}, 0),
-    "a class that derives from the application": ({"wrap": lambda app: Observed(app.config)}, 0),
+    "a class that derives from the application": ({"wrap": observed}, 0),
     "record": ({"record": Sink()}, 0),
 }
 
@@ -795,6 +801,8 @@ CONFIGURATIONS: dict[str, tuple[dict[str, Any], int]] = {
 @each("name", CONFIGURATIONS)
 def test_what_uvicorn_is_configured_to_do_is_done(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     given, known = CONFIGURATIONS[name]
+    if not {*given.get("config", {})} <= {*inspect.signature(uvicorn.Config).parameters}:
+        pytest.skip("this version of uvicorn has no such option")
     monkeypatch.setattr(logging.getLogger("uvicorn.error"), "level", logging.NOTSET)
     monkeypatch.setattr(logging.getLogger("uvicorn.access"), "level", logging.NOTSET)
     monkeypatch.setattr(logging.getLogger("uvicorn.asgi"), "level", logging.NOTSET)
@@ -961,8 +969,8 @@ def test_nothing_of_a_connection_is_left_for_the_garbage_collector(name: str) ->
     async def main() -> None:
         async with serving_side(HttpProtocol, Talker()) as side:
             connection = await side.connect()
-            for sent in (data, data, data, data + data, data):
-                connection.send(sent)
+            for piece in (data, data, data, data + data, data):
+                connection.send(piece)
                 await connection.settle()
             assert side.known == 2
             connection.disconnect()
@@ -998,7 +1006,7 @@ def test_the_lines_of_access_logs_are_the_same(
     monkeypatch.setattr(logging.getLogger("uvicorn.access"), "propagate", True)
     caplog.set_level(level, name)
     lines: list[list[str]] = []
-    known = []
+    known: list[int] = []
     for kind in BOTH:
         caplog.clear()
         known.append(run(play(kind, LOGGED)).known)
@@ -1014,7 +1022,7 @@ def test_calls_have_the_same_spans() -> None:
     pytest.importorskip("opentelemetry.sdk")
     from tests.typedmcp_otel.exported import Exported, attributes
 
-    spans = []
+    spans: list[list[dict[str, Any]]] = []
     parents: list[Step] = [added(b"Traceparent: 00-%032x-%016x-01" % (at // 3 + 1, at // 3 + 1)) for at in range(6)]
     for kind in BOTH:
         exported = Exported()
@@ -1093,7 +1101,6 @@ def test_uvicorn_ends_its_server_in_the_same_way(limit: int | None) -> None:
 
     theirs, ours = (run(main(kind)) for kind in BOTH)
     assert ours == theirs
-    assert b"connection: close" in ours[-3][0]
 
 
 def test_the_server_of_this_library_has_this_class() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import socket
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from ssl import SSLContext
 from typing import Any, Final
@@ -22,9 +22,8 @@ from uvicorn.server import ServerState
 import typedmcp
 from tests.server.http.asgi_driver import ToolHandler
 from typedmcp.server.http.asgi import AsgiApp
-from typedmcp.server.http.uvicorn_protocol import HttpProtocol
 
-__all__ = ["Connection", "Pipe", "Side", "SocketConnection", "Tap", "known_ids", "serving_side"]
+__all__ = ["Connection", "Pipe", "Side", "SocketConnection", "Tap", "ignore", "known_ids", "serving_side"]
 
 _DATE: Final = (b"date", b"Thu, 01 Jan 1970 00:00:00 GMT")
 _IDLE_TURNS: Final = 10
@@ -43,7 +42,7 @@ async def serving_side(
 ) -> AsyncGenerator[Side]:
     """Serve a handler with a protocol class, at a port of its own. `wrap` puts something around the application."""
     handler = ToolHandler() if handler is None else handler
-    options.setdefault("on_diagnostic", lambda _: None)
+    options.setdefault("on_diagnostic", ignore)
     with known_ids():
         side = Side(kind, typedmcp.asgi(handler, keep_alive=1000.0, **options), handler, wrap, config or {})
         loop = asyncio.get_running_loop()
@@ -54,6 +53,10 @@ async def serving_side(
         finally:
             server.close()
             await side.close()
+
+
+def ignore(_: object) -> None:
+    """Do nothing with a diagnostic."""
 
 
 def known_ids() -> Any:
@@ -209,7 +212,7 @@ class Connection:
     def __init__(self, side: Side, watched: Watched) -> None:
         self.side = side
         self.watched = watched
-        self.sent = 0
+        self.sent: int = 0
 
     @property
     def tap(self) -> Tap:
@@ -367,6 +370,3 @@ class _PipeEnd(asyncio.Transport):
     def resume_reading(self) -> None:
         self._is_paused = False
         asyncio.get_running_loop().call_soon(self._deliver)
-
-
-KINDS: Sequence[type[HttpToolsProtocol]] = (HttpToolsProtocol, HttpProtocol)

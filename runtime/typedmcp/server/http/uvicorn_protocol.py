@@ -189,7 +189,7 @@ class HttpProtocol(HttpToolsProtocol):
     # Responses
 
     def _respond(self, cycle: RequestResponseCycle, known: KnownHead, body: bytes, *, is_stream: bool = False) -> bool:
-        """Send a response with status 200. Return False if it has to wait until the client reads, or is the last one."""
+        """Send a response with status 200. Return False if it has to wait for the client, or is the last one."""
         if cycle.disconnected:
             return True
         if self.flow.write_paused or not cycle.keep_alive:

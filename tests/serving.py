@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from typedmcp.server.http.uvicorn import UvicornServer
+from typedmcp_http import UvicornServer
 
 __all__ = ["serving_http"]
 

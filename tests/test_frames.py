@@ -19,7 +19,7 @@ from tests.server.scripted import SUPPORTED, run
 from typedmcp.errors import UsageError
 from typedmcp.frames import FrameSink, OnFrame, Sender
 from typedmcp.observers import ConnectionInfo
-from typedmcp.server.http.uvicorn import UvicornServer
+from typedmcp_http import UvicornServer
 
 Frames = list[tuple[Sender, bytes]]
 

@@ -28,7 +28,6 @@ PUBLIC = (
     "typedmcp.revisions.features",
     "typedmcp.revisions.input_requests",
     "typedmcp.server.http.asgi",
-    "typedmcp.server.http.uvicorn",
     "typedmcp.services",
     "typedmcp.stores",
     "typedmcp.sync",

@@ -17,7 +17,7 @@ from tests.server.scripted import LEGACY, MODERN_REVISION, SUPPORTED, Json, run
 from typedmcp import ClientExtension, Context, DiagnosticKind, ServerExtension
 from typedmcp.dialect import methods
 from typedmcp.server.extensions import ExtensionListener
-from typedmcp.server.http.uvicorn import UvicornServer
+from typedmcp_http import UvicornServer
 
 
 def make_server() -> typedmcp.Server:

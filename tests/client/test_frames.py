@@ -15,7 +15,7 @@ import typedmcp
 from tests.cases import each
 from tests.server.scripted import SUPPORTED, run
 from typedmcp.errors import ProtocolError, UsageError
-from typedmcp.server.http.uvicorn import UvicornServer
+from typedmcp_http import UvicornServer
 from typedmcp.transports.memory import memory_pair
 
 server = typedmcp.Server("observed")

@@ -735,7 +735,7 @@ ABOUT: dict[str, Any] = {
 
 def serve_http(host: str, port: int) -> None:
     """Serve over HTTP, and print the address as soon as connections are accepted."""
-    from typedmcp.server.http.uvicorn import UvicornServer
+    from typedmcp_http import UvicornServer
 
     app = typedmcp.asgi(Everything(), path="/mcp", sse_path="/sse", **ABOUT)
     with socket.create_server((host, port)) as listening:

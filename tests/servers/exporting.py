@@ -32,7 +32,7 @@ def serve(transport: str) -> None:
     if transport == "stdio":
         server.run()
         return
-    from typedmcp.server.http.uvicorn import UvicornServer
+    from typedmcp_http import UvicornServer
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         print(f"http://127.0.0.1:{listener.getsockname()[1]}", flush=True)

@@ -164,7 +164,7 @@ def main() -> None:
     if transport == "stdio":
         typedmcp.serve(config)
         return
-    from typedmcp.server.http.uvicorn import UvicornServer
+    from typedmcp_http import UvicornServer
 
     app = typedmcp.asgi(config, sse_path="/sse")
     with socket.create_server(("127.0.0.1", 0)) as listening:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, ForwardRef, Literal, Unpack
 
 from typedmcp.errors import UsageError, missing_extra
 from typedmcp.protocol.option_checks import check_integer, option_names, unknown_option
+from typedmcp.satellites import load_satellite
 from typedmcp.server.config import CANCELLATION_SHARE, ServerConfig, ServerOptions
 from typedmcp.server.connection import ServerConnection
 from typedmcp.transports import Transport, missing_members
@@ -127,7 +128,7 @@ def _http_server(handler: object, host: str | None, port: int | None, options: A
     if not 0 <= port <= _MAX_PORT:
         raise UsageError(f"port must be from 0 to {_MAX_PORT}, not {port}")
     try:
-        from typedmcp.server.http.uvicorn import UvicornServer
+        serving = load_satellite("serve(…, 'http')", "http")
     except ImportError as error:
         raise UsageError(f"{missing_extra('serving HTTP', 'http')} ({error})") from error
     if host in _ALL_INTERFACES and "hosts" not in options:
@@ -136,7 +137,7 @@ def _http_server(handler: object, host: str | None, port: int | None, options: A
     elif host not in LOOPBACK:
         options.setdefault("hosts", [*LOOPBACK, f"[{host}]" if ":" in host else host])
     app = asgi(handler, **options)
-    return UvicornServer(app, host, port), app.config.grace
+    return serving.UvicornServer(app, host, port), app.config.grace
 
 
 def _as_config(handler: object, options: ServerOptions) -> ServerConfig:

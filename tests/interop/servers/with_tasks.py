@@ -8,7 +8,7 @@ import sys
 
 import typedmcp
 from typedmcp import Context
-from typedmcp.server.http.uvicorn import UvicornServer
+from typedmcp_http import UvicornServer
 from typedmcp_extensions.tasks import ServerTasks
 
 server = typedmcp.Server("with tasks", extensions=[ServerTasks(poll_interval=0.05)])

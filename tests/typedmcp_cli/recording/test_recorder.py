@@ -20,7 +20,7 @@ import typedmcp_cli
 from tests.cases import each
 from tests.server.scripted import SUPPORTED, run
 from typedmcp.errors import UsageError
-from typedmcp.server.http.uvicorn import UvicornServer
+from typedmcp_http import UvicornServer
 from typedmcp_cli.command_line import run_command_line
 
 KEY = "key-of-the-test-0123456789"

@@ -128,7 +128,7 @@ def _serve(gateway: Gateway, serving: ProxyOptions, address: AddressOptions) -> 
     if host not in LOOPBACK:
         given.setdefault("hosts", [*LOOPBACK, f"[{host}]" if ":" in host else host])
     try:
-        from typedmcp.server.http.uvicorn import UvicornServer
+        from typedmcp_http import UvicornServer
     except ImportError:
         raise CommandExit(missing_extra("typedmcp proxy --http", "cli,http")) from None
     app_options: AsgiOptions = {"sse_path": "/sse", "on_diagnostic": show, **given}  # type: ignore[typeddict-item]

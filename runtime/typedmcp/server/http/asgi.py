@@ -11,7 +11,7 @@ import logging
 from asyncio import get_running_loop
 from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, TypeAlias, Unpack
+from typing import Any, Unpack
 
 from typedmcp.errors import UsageError
 from typedmcp.limits import Limits
@@ -29,7 +29,6 @@ from typedmcp.server.http.channel import HttpChannel
 from typedmcp.server.http.cors import Cors, with_headers
 from typedmcp.server.http.header_cache import HeaderTemplate
 from typedmcp.server.http.header_checks import UNKNOWN_PARAMS
-from typedmcp.server.http.known_heads import KnownHeads
 from typedmcp.server.http.legacy_sse import LegacySse
 from typedmcp.server.http.messages import (
     JSON_HEADER,
@@ -62,13 +61,17 @@ from typedmcp.server.http.post import Post
 from typedmcp.server.http.sessions import Sessions
 from typedmcp.server.http.state import AppState, check_shared_state
 from typedmcp.server.http.stateless import StatelessSession, legacy_target
+from typedmcp.server.http.streams import STREAM_HEADERS
 from typedmcp.server.http.tool_headers import ToolHeaders
 from typedmcp.server.principal import Principal
 from typedmcp.server.store import Store
 from typedmcp.server.store.memory import MemoryStore
 from typedmcp_schemas.nesting import is_too_deep
 
-__all__ = ["AsgiApp", "AsgiOptions", "asgi"]
+__all__ = [
+    "STREAM_HEADERS", "AsgiApp", "AsgiOptions", "HeaderTemplate", "RawHeaders", "Receive", "Scope", "Send",
+    "WriteWhole", "asgi",
+]  # fmt: skip
 
 
 class AsgiOptions(ServerOptions, total=False):
@@ -100,7 +103,6 @@ class AsgiOptions(ServerOptions, total=False):
 _SERVER_OPTIONS = option_names(ServerOptions)
 
 _CLOSE = [(b"connection", b"close")]
-_Rest: TypeAlias = "tuple[bytes, Receive, Send, WriteWhole | None]"
 _TEMPLATES = 8
 """Header templates that are kept: every client library has one or two."""
 
@@ -180,8 +182,6 @@ class AsgiApp:
         """The number of digits at which a length may be beyond the limit."""
         self._templates: list[HeaderTemplate] = []
         """The headers of requests that passed all checks before their bodies, the newest first."""
-        self._known_heads: dict[str, KnownHeads] = {}
-        """The heads of requests that match a template, by the path at which a server serves the application."""
         self._tools: ToolHeaders = ToolHeaders(config)
         self._is_open = False
         self._opening: asyncio.Lock | None = None
@@ -327,32 +327,12 @@ class AsgiApp:
             send = with_headers(send, self._cors.response_headers(joined))
             await self._serve(scope, joined, receive, send)
         except (ClientDisconnect, HTTPException, ConnectionError) as error:
-            await self.respond_error(error, scope, send)
+            await self._respond_error(error, scope, send)
         finally:
             if entry is not None:
                 entry.write()
 
-    def serve_known(
-        self, template: HeaderTemplate, scope: Scope, receive: Receive, send: Send, body: bytes, write: WriteWhole
-    ) -> Coroutine[Any, Any, None]:
-        """Serve a POST whose head is known, and whose body is complete.
-
-        `write` sends responses that are complete at once, and `send` all others. Raises exceptions for `respond_error`.
-        """
-        if template.response_headers:
-            send = with_headers(send, template.response_headers)
-        serve = self._serve_checked if self._auth is None else self._serve_authenticated
-        return serve(template, scope, None, body, receive, send, write)
-
-    async def _serve_authenticated(
-        self, template: HeaderTemplate, scope: Scope, principal: Principal | None, *rest: *_Rest
-    ) -> None:
-        principal = await self._authenticate(dict(scope["headers"]), scope)
-        await self._serve_checked(template, scope, principal, *rest)
-
-    def known_heads(self, root_path: str) -> KnownHeads:
-        """Return the heads that are known to a server that serves the application at a path."""
-        return self._known_heads.setdefault(root_path, KnownHeads())
+    # Requests of which a server has the bytes
 
     def find_template(self, scope: Scope, length: int) -> HeaderTemplate | None:
         """Return the template that a request matches whose body has a length; None for a large one."""
@@ -362,11 +342,33 @@ class AsgiApp:
                     return template
         return None
 
-    async def respond_error(self, error: BaseException, scope: Scope, send: Send) -> bool:
-        """Respond to a request that cannot be served, or return False for an exception that has no response.
+    def can_serve_known(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Return whether the application is open in a loop, and nobody reads its access log."""
+        tasks = self.state.eager_tasks
+        return tasks is not None and tasks.loop is loop and not ACCESS_LOG.isEnabledFor(logging.INFO)
 
-        A client that has disconnected needs none.
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
+        """Run a coroutine, which must not raise, in a task that begins at once. Return the task if it waits."""
+        assert self.state.eager_tasks is not None
+        return self.state.eager_tasks.start(work)
+
+    async def serve_known(
+        self, template: HeaderTemplate, scope: Scope, receive: Receive, send: Send, body: bytes, write: WriteWhole
+    ) -> None:
+        """Serve a POST whose headers match a template, and whose body is complete.
+
+        `write` sends responses that are complete at once, and `send` all others.
         """
+        try:
+            if template.response_headers:
+                send = with_headers(send, template.response_headers)
+            principal = None if self._auth is None else await self._authenticate(dict(scope["headers"]), scope)
+            await self._serve_checked(template, scope, principal, body, receive, send, write)
+        except (ClientDisconnect, HTTPException, ConnectionError) as error:
+            await self._respond_error(error, scope, send)
+
+    async def _respond_error(self, error: Exception, scope: Scope, send: Send) -> None:
+        """Respond to a request that cannot be served, unless its client has disconnected."""
         if isinstance(error, HTTPException):
             log_rejection(scope, error)
             # On HTTP/1 the server would otherwise read the rest of a body that is too long.
@@ -376,7 +378,6 @@ class AsgiApp:
         elif isinstance(error, ConnectionError):
             self.state.report_unreachable_store(error)
             await respond_unavailable(send, "the server's store is unreachable: try again later")
-        return isinstance(error, (HTTPException, ConnectionError, ClientDisconnect))
 
     async def _serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":

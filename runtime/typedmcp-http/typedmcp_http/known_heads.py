@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from typedmcp.server.http.header_cache import HeaderTemplate
-from typedmcp.server.http.messages import RawHeaders, Scope
+from typedmcp.server.http.asgi import HeaderTemplate, RawHeaders, Scope
 
-__all__ = ["KnownHead", "KnownHeads"]
+__all__ = ["KnownHead", "KnownHeads", "encode_headers"]
 
 _MAX_HEADS: Final = 2048
 """Heads that are kept. A client has several for one tool, since the length of the body is part of the head."""
@@ -23,6 +22,11 @@ _UNKNOWABLE: Final = frozenset((b"transfer-encoding", b"expect", b"upgrade", b"t
 """Headers that change how the rest of a request is read, or who has sent it."""
 _FORWARDED: Final = b"x-forwarded-"
 """The beginning of the headers with which a proxy names the client. uvicorn changes the scope by them."""
+
+
+def encode_headers(headers: RawHeaders) -> bytes:
+    """Return headers as HTTP/1.1 has them."""
+    return b"".join([b"%b: %b\r\n" % header for header in headers])
 
 
 class KnownHead:
@@ -37,12 +41,12 @@ class KnownHead:
         """The scope of the first request with this head."""
         self.length: int = length
         """The length of the body in bytes."""
-        self.extra: bytes = b"".join([b"%b: %b\r\n" % header for header in template.response_headers])
+        self.extra: bytes = encode_headers(template.response_headers)
         """Further headers of the responses."""
 
 
 class KnownHeads:
-    """The heads that an application knows. The oldest ones are forgotten first."""
+    """The heads that one server knows. The oldest ones are forgotten first."""
 
     def __init__(self) -> None:
         self.by_bytes: dict[bytes, KnownHead] = {}

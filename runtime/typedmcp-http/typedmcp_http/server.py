@@ -13,7 +13,7 @@ from typing import Any
 import uvicorn
 
 from typedmcp.server.http.asgi import AsgiApp
-from typedmcp.server.http.uvicorn_protocol import HttpProtocol
+from typedmcp_http.protocol import HttpProtocol
 
 __all__ = ["UvicornServer"]
 

@@ -13,9 +13,9 @@ pipelines wait for it. A handler has one task from its first step to its last.
 from __future__ import annotations
 
 import asyncio
-import logging
 from functools import partial
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from uvicorn.config import Config
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
@@ -27,26 +27,20 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 from uvicorn.protocols.utils import get_client_addr, get_path_with_query_string
 
-from typedmcp.server.http.access_log import ACCESS_LOG
-from typedmcp.server.http.asgi import AsgiApp
-from typedmcp.server.http.cors import with_headers
-from typedmcp.server.http.known_heads import KnownHead, KnownHeads
-from typedmcp.server.http.messages import JSON_HEADER, RawHeaders, Scope
-from typedmcp.server.http.streams import STREAM_HEADERS
-from typedmcp.transports.eager import EagerTasks
+from typedmcp.server.http.asgi import STREAM_HEADERS, AsgiApp, RawHeaders, Scope
+from typedmcp_http.known_heads import KnownHead, KnownHeads, encode_headers
 
 __all__ = ["HttpProtocol"]
 
+_JSON_HEADERS: Final[RawHeaders] = [(b"content-type", b"application/json"), (b"content-length", b"%d")]
+_JSON: Final = b"%b" + encode_headers(_JSON_HEADERS) + b"%b\r\n%b"
+_STREAM: Final = b"%b" + encode_headers(STREAM_HEADERS) + b"%btransfer-encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n"
+"""Responses: the headers that all have, the length, further headers, and the body."""
 
-def _encode_headers(headers: RawHeaders) -> bytes:
-    return b"".join([b"%b: %b\r\n" % header for header in headers])
-
-
-_JSON: Final = b"%b" + _encode_headers([JSON_HEADER, (b"content-length", b"%d")]) + b"%b\r\n%b"
-_STREAM: Final = b"%b" + _encode_headers(STREAM_HEADERS) + b"%btransfer-encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n"
-"""Responses: what all have, the length, further headers, and the body."""
-_MEANINGFUL = frozenset((b"connection", b"content-length", b"transfer-encoding"))
+_MEANINGFUL: Final = frozenset((b"connection", b"content-length", b"transfer-encoding"))
 """Headers of responses that uvicorn acts on."""
+_heads: Final[WeakKeyDictionary[Config, KnownHeads]] = WeakKeyDictionary()
+"""The heads that each server knows."""
 
 
 class HttpProtocol(HttpToolsProtocol):
@@ -73,7 +67,7 @@ class HttpProtocol(HttpToolsProtocol):
             app = app.app
         # A class that derives from the application may do more when it is called.
         if isinstance(app, AsgiApp) and type(app).__call__ is AsgiApp.__call__ and _is_usual(self.config):
-            self._mcp, self._heads = app, app.known_heads(self.root_path)
+            self._mcp, self._heads = app, _heads.setdefault(self.config, KnownHeads())
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget what refers to the connection, so that it is freed at once."""
@@ -95,11 +89,9 @@ class HttpProtocol(HttpToolsProtocol):
             known is not None
             and len(data) - end == known.length
             and self._is_between_requests()
-            and not ACCESS_LOG.isEnabledFor(logging.INFO)
-            and (eager_tasks := self._mcp.state.eager_tasks) is not None
-            and eager_tasks.loop is self.loop
+            and self._mcp.can_serve_known(self.loop)
         ):
-            self._serve_known(self._mcp, known, data[end:], eager_tasks)
+            self._serve_known(self._mcp, known, data[end:])
             return
         before = self.cycle
         is_whole = known is None and self._is_between_requests()  # else the head may have begun before
@@ -136,7 +128,7 @@ class HttpProtocol(HttpToolsProtocol):
             if template is not None:
                 self._heads.remember(head, KnownHead(template, found, len(body)))
 
-    def _serve_known(self, app: AsgiApp, known: KnownHead, body: bytes, eager_tasks: EagerTasks) -> None:
+    def _serve_known(self, app: AsgiApp, known: KnownHead, body: bytes) -> None:
         if known is not self._known:
             self._known = known
             own = {"client": self.client, "server": self.server, "scheme": self.scheme, "state": self.app_state.copy()}
@@ -146,7 +138,7 @@ class HttpProtocol(HttpToolsProtocol):
         cycle.scope, cycle.default_headers = scope, self.server_state.default_headers
         cycle.response_started = cycle.response_complete = False
         self.scope, self.cycle = scope, cycle
-        task = eager_tasks.start(self._run(app, cycle, known, body))
+        task = app.start(self._run(app, cycle, known, body))
         if task is not None:
             self.tasks.add(task)
 
@@ -173,11 +165,7 @@ class HttpProtocol(HttpToolsProtocol):
         receive: Any = cycle.receive
         send: Any = cycle.send
         try:
-            try:
-                await app.serve_known(known.template, scope, receive, send, body, partial(self._respond, cycle, known))
-            except BaseException as error:
-                if not await app.respond_error(error, scope, with_headers(send, known.template.response_headers)):
-                    raise
+            await app.serve_known(known.template, scope, receive, send, body, partial(self._respond, cycle, known))
         except BaseException as error:
             await cycle.run_asgi(partial(_end, [error]))
         else:
@@ -196,7 +184,7 @@ class HttpProtocol(HttpToolsProtocol):
             return False
         if self.server_state.default_headers is not self._defaults:
             self._defaults = self.server_state.default_headers
-            self._beginning = b"HTTP/1.1 200 OK\r\n" + _encode_headers(self._defaults)
+            self._beginning = b"HTTP/1.1 200 OK\r\n" + encode_headers(self._defaults)
         if self.access_log:
             path, client = get_path_with_query_string(cycle.scope), get_client_addr(cycle.scope)
             self.access_logger.info('%s - "%s %s HTTP/%s" %d', client, "POST", path, "1.1", 200)

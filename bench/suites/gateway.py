@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from bench.plan import Plan
 from bench.results import Table
-from bench.suites.http import FOLDER, OURS, Load, make_uvicorn_command, measure_contenders, start_listening
+from bench.suites.http import FOLDER, OURS, OWN, Load, make_uvicorn_command, measure_contenders, start_listening
 from bench.suites.processes import CONTENDERS, LEGACY, MODERN, Contender, make_python_command
 from tests.interop import install
 
@@ -58,7 +58,7 @@ def measure_tables(plan: Plan) -> Iterator[Table]:
 @contextmanager
 def serve_upstream() -> Generator[None]:
     """Run the server behind the gateways, which find its address in the environment."""
-    server = Contender("the server behind the gateways", make_uvicorn_command(FOLDER, "typedmcp_handler:app"))
+    server = Contender("the server behind the gateways", make_uvicorn_command(FOLDER, "typedmcp_handler:app", OWN))
     with start_listening(server, core=1) as (_, port):
         os.environ["BENCH_UPSTREAM"] = f"http://127.0.0.1:{port}/mcp"
         yield
@@ -66,8 +66,8 @@ def serve_upstream() -> Generator[None]:
 
 def list_gateways(plan: Plan, revision: str) -> Iterator[Contender]:
     """List the gateways. Their commands need a port in addition."""
-    yield Contender(DIRECT, make_uvicorn_command(FOLDER, "typedmcp_handler:app"))
-    yield Contender(OURS, make_uvicorn_command(GATEWAYS, "one_target:app"))
+    yield Contender(DIRECT, make_uvicorn_command(FOLDER, "typedmcp_handler:app", OWN))
+    yield Contender(OURS, make_uvicorn_command(GATEWAYS, "one_target:app", OWN))
     if not plan.quick:
         note = "" if revision == MODERN else "one session at the server for each client"
         yield Contender("fastmcp, create_proxy", make_uvicorn_command(GATEWAYS, "fastmcp_proxy:app"), note, timeout=60)
@@ -76,7 +76,7 @@ def list_gateways(plan: Plan, revision: str) -> Iterator[Contender]:
 def list_bridges() -> Iterator[Contender]:
     """List the programs that serve a server over standard input and output over HTTP."""
     server = make_python_command(CONTENDERS / "stdio" / "typedmcp_handler.py")
-    yield Contender(DIRECT, make_uvicorn_command(FOLDER, "typedmcp_handler:app"))
+    yield Contender(DIRECT, make_uvicorn_command(FOLDER, "typedmcp_handler:app", OWN))
     yield Contender(OURS, [*make_python_command(GATEWAYS / "command.py"), *server, "--port"])
     proxy = install.python("mcp-proxy").with_name("mcp-proxy")
     if proxy.exists():

@@ -47,12 +47,18 @@ from bench.suites.processes import (
     warm_up,
 )
 
-__all__ = ["FOLDER", "OURS", "Load", "make_uvicorn_command", "measure_contenders", "measure_tables", "start_listening"]
+__all__ = [
+    "FOLDER", "MOUNTED", "OURS", "OWN", "Load", "make_uvicorn_command", "measure_contenders", "measure_tables",
+    "start_listening",
+]  # fmt: skip
 
 FLOOR = "bare ASGI application"
 OURS = "typedmcp"
+MOUNTED = "typedmcp, as an ASGI application"
 VERIFIED = "typedmcp, verified token"
 CLIENT_FLOOR = "blocking loop"
+OWN = "typedmcp_http:HttpProtocol"
+"""The protocol class of `serve(…, "http")`."""
 FOLDER = CONTENDERS / "http"
 CALLS = 16
 ID_PLACEHOLDER = 100_000_000
@@ -88,10 +94,12 @@ def list_servers(plan: Plan, revision: str, kind: str) -> Iterator[Contender]:
     yield Contender(
         FLOOR, make_uvicorn_command(FOLDER, f"bare_asgi:{kind}"), "the floor: no protocol, a constant response"
     )
-    yield Contender(OURS, make_uvicorn_command(FOLDER, f"typedmcp_handler:{kind}"))
-    yield Contender(EXACT, make_uvicorn_command(FOLDER, f"typedmcp_handler:exact_{kind}"), "results of the exact types")
+    yield Contender(OURS, make_uvicorn_command(FOLDER, f"typedmcp_handler:{kind}", OWN), 'as `serve(…, "http")` does')
+    yield Contender(MOUNTED, make_uvicorn_command(FOLDER, f"typedmcp_handler:{kind}"), "with uvicorn's protocol class")
+    exact = make_uvicorn_command(FOLDER, f"typedmcp_handler:exact_{kind}", OWN)
+    yield Contender(EXACT, exact, "results of the exact types")
     note = "with an access token in each request, which has been verified before"
-    yield Contender(VERIFIED, make_uvicorn_command(FOLDER, f"typedmcp_verified:{kind}"), note)
+    yield Contender(VERIFIED, make_uvicorn_command(FOLDER, f"typedmcp_verified:{kind}", OWN), note)
     yield Contender(OFFICIAL, make_uvicorn_command(FOLDER, f"official_lowlevel:{kind}"))
     if not plan.quick:
         yield Contender("official Python, MCPServer", make_uvicorn_command(FOLDER, f"official_mcpserver:{kind}"))
@@ -102,9 +110,9 @@ def list_servers(plan: Plan, revision: str, kind: str) -> Iterator[Contender]:
     yield from list_programs(plan, revision, "echo-http", kind, note="on an HTTP server of its own")
 
 
-def make_uvicorn_command(folder: Path, app: str) -> list[str]:
-    """Return the command that serves an application, without the port at its end."""
-    fast = ["--loop", "uvloop", "--http", "httptools", "--no-access-log", "--log-level", "warning"]
+def make_uvicorn_command(folder: Path, app: str, protocol: str = "httptools") -> list[str]:
+    """Return the command that serves an application with a protocol class, without the port at its end."""
+    fast = ["--loop", "uvloop", "--http", protocol, "--no-access-log", "--log-level", "warning"]
     place = ["--host", "127.0.0.1", "--timeout-keep-alive", "300", "--app-dir", str(folder)]
     return [sys.executable, "-m", "uvicorn", *fast, *place, app, "--port"]
 

@@ -130,7 +130,7 @@ def _count_gateways(plan: Plan) -> Table:
 
 def _is_python(contender: Contender, plan: Plan) -> bool:
     """Return whether to count a contender: those in Python, and in quick runs typedmcp on asyncio and the floor."""
-    is_ours = contender.name in ("typedmcp", "typedmcp, Server", EXACT, http.FLOOR, stdio.FLOOR)
+    is_ours = contender.name in ("typedmcp", "typedmcp, Server", http.MOUNTED, EXACT, http.FLOOR, stdio.FLOOR)
     return "python" in Path(contender.command[0]).name and (is_ours or not plan.quick)
 
 

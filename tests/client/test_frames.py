@@ -15,8 +15,8 @@ import typedmcp
 from tests.cases import each
 from tests.server.scripted import SUPPORTED, run
 from typedmcp.errors import ProtocolError, UsageError
-from typedmcp_http import UvicornServer
 from typedmcp.transports.memory import memory_pair
+from typedmcp_http import UvicornServer
 
 server = typedmcp.Server("observed")
 

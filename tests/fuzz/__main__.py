@@ -26,7 +26,7 @@ _FOUND = ROOT / ".fuzz"
 _MAX_BYTES = 4096
 _MEMORY_MB = 2048
 _SHOWN_CHARACTERS = 4000
-_PACKAGES = ("typedmcp", "mcpspec.support")
+_PACKAGES = ("typedmcp", "typedmcp_http", "typedmcp_schemas", "mcpspec.support")
 
 
 def main() -> int:

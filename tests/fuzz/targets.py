@@ -22,13 +22,13 @@ from tests.generated.backends import is_list, is_object
 from tests.helpers import LEGACY, MODERN_REVISION, chunked, opened
 from tests.server.http import http_wire
 from tests.server.http.asgi_driver import ToolHandler, serving
-from tests.server.http.two_protocols import Pipe, Side, ignore, known_ids
+from tests.typedmcp_http.two_protocols import Pipe, Side, ignore, known_ids
 from typedmcp import Limits
 from typedmcp.protocol.framing import Framer, OversizeMessage, classify
 from typedmcp.protocol.headers import header_params, mirror_arguments
 from typedmcp.protocol.sse import EventParser
-from typedmcp.server.http.uvicorn_protocol import HttpProtocol
 from typedmcp.transports.http1 import BrokenConnectionError, HttpConnection
+from typedmcp_http import HttpProtocol
 from typedmcp_schemas.nesting import decode_json
 from typedmcp_schemas.validate import SchemaRejectedError, compile_schema
 

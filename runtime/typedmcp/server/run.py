@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, ForwardRef, Literal, Unpack
 
 from typedmcp.errors import UsageError, missing_extra
 from typedmcp.protocol.option_checks import check_integer, option_names, unknown_option
-from typedmcp.satellites import load_satellite
 from typedmcp.server.config import CANCELLATION_SHARE, ServerConfig, ServerOptions
 from typedmcp.server.connection import ServerConnection
 from typedmcp.transports import Transport, missing_members
@@ -120,6 +119,7 @@ def _reject_unknown_option(names: Iterable[str]) -> None:
 def _http_server(handler: object, host: str | None, port: int | None, options: AsgiOptions) -> tuple[Any, float]:
     """Return a uvicorn server that is ready to run, and the seconds that it may take to end."""
     host, port = _HOST if host is None else host, _PORT if port is None else port
+    from typedmcp.satellites import load_satellite
     from typedmcp.server.http.asgi import asgi
     from typedmcp.server.http.auth import LOOPBACK
 

@@ -8,8 +8,8 @@ import sys
 
 import typedmcp
 from typedmcp import Context
-from typedmcp_http import UvicornServer
 from typedmcp_extensions.tasks import ServerTasks
+from typedmcp_http import UvicornServer
 
 server = typedmcp.Server("with tasks", extensions=[ServerTasks(poll_interval=0.05)])
 

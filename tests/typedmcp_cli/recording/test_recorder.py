@@ -20,8 +20,8 @@ import typedmcp_cli
 from tests.cases import each
 from tests.server.scripted import SUPPORTED, run
 from typedmcp.errors import UsageError
-from typedmcp_http import UvicornServer
 from typedmcp_cli.command_line import run_command_line
+from typedmcp_http import UvicornServer
 
 KEY = "key-of-the-test-0123456789"
 

@@ -22,16 +22,14 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 import typedmcp
-import typedmcp.uvicorn
 from tests import spoken
 from tests.cases import each
 from tests.server.http.asgi_driver import ToolHandler, verify
 from tests.server.http.http_wire import META, MODERN, call, post, request
-from tests.server.http.two_protocols import Connection, Side, serving_side
+from tests.typedmcp_http.two_protocols import Connection, Side, serving_side
 from typedmcp import Auth, Limits
 from typedmcp.server.http.asgi import AsgiApp
-from typedmcp.server.http.uvicorn import UvicornServer
-from typedmcp.server.http.uvicorn_protocol import HttpProtocol
+from typedmcp_http import HttpProtocol, UvicornServer
 
 T = TypeVar("T")
 BOTH: Final = (HttpToolsProtocol, HttpProtocol)
@@ -1107,4 +1105,3 @@ def test_the_server_of_this_library_has_this_class() -> None:
     server = UvicornServer(typedmcp.asgi(Talker()), "127.0.0.1", 0)
     server.config.load()
     assert server.config.http_protocol_class is HttpProtocol
-    assert typedmcp.uvicorn.HttpProtocol is HttpProtocol

@@ -62,7 +62,8 @@ class HttpProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Find out whether the application is one of this library."""
         super().connection_made(transport)
-        app: Any = self.config.loaded_app
+        config: Any = self.config
+        app: Any = config.loaded_app
         if type(app) is ProxyHeadersMiddleware:  # it acts on headers that no known head has
             app = app.app
         # A class that derives from the application may do more when it is called.
@@ -73,7 +74,7 @@ class HttpProtocol(HttpToolsProtocol):
         """Forget what refers to the connection, so that it is freed at once."""
         super().connection_lost(exc)
         self._spare = None
-        if self.cycle is not None:
+        if self.cycle:
             self.cycle.on_response = _do_nothing
 
     # Requests
@@ -102,8 +103,8 @@ class HttpProtocol(HttpToolsProtocol):
     def _is_between_requests(self) -> bool:
         """Return whether the last request has been read and answered, and the parser has begun no other."""
         cycle = self.cycle
-        if cycle is None:
-            return self.scope is None
+        if not cycle:
+            return not self.scope
         return (
             cycle.response_complete
             and not cycle.more_body
@@ -118,7 +119,7 @@ class HttpProtocol(HttpToolsProtocol):
         if (
             cycle.scope is scope
             and not cycle.more_body
-            and cycle.body == body
+            and bytes(cycle.body) == body
             and cycle.keep_alive
             and scope["http_version"] == "1.1"
             and not scope["query_string"]
@@ -213,7 +214,7 @@ class HttpProtocol(HttpToolsProtocol):
     def timeout_keep_alive_handler(self) -> None:
         """Close the connection if it has been idle for long enough."""
         self.timeout_keep_alive_task = None
-        if self.transport.is_closing() or (self.cycle is not None and not self.cycle.response_complete):
+        if self.transport.is_closing() or (self.cycle and not self.cycle.response_complete):
             return  # the end of a request starts the timer again
         remaining = self._idle_since + self.timeout_keep_alive - self.loop.time()
         if remaining > 0:

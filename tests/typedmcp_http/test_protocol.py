@@ -366,7 +366,7 @@ KNOWABLE: dict[str, bytes] = {
     "tasks that fail": tool("group", {"fails": True}),
     "empty header": added(b"X-One:"),
     "keep-alive": added(b"Connection: Keep-Alive"),
-    "further headers": added(b"X-One: 1\r\nTraceparent: 00-1-2-01"),
+    "further headers": added(b"X-One: 1\r\nX-Two: 2"),
     "names in lower case": edited(ECHO, (b"Host", b"host"), (b"Mcp-Name", b"mcp-name")),
     "spaces around a value": edited(ECHO, (b"Mcp-Name: echo", b"Mcp-Name: \t echo")),
     "no space before a value": edited(ECHO, (b"Mcp-Name: echo", b"Mcp-Name:echo")),
@@ -447,6 +447,7 @@ OTHER: dict[str, bytes] = {
     "no request": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
     "method in lower case": edited(ECHO, (b"POST", b"post")),
     "forwarded": added(b"X-Forwarded-For: 10.0.0.1\r\nX-Forwarded-Proto: https"),
+    "trace of its own": added(b"Traceparent: 00-1-2-01"),
     "forwarded by the standard": added(b"Forwarded: for=10.0.0.1"),
     "too many headers": added(b"\r\n".join(b"X-%d: 1" % number for number in range(140))),
     "too large headers": added(b"X-Large: " + b"x" * 65_000),
@@ -1033,7 +1034,9 @@ def test_calls_have_the_same_spans() -> None:
     from tests.typedmcp_otel.exported import Exported, attributes
 
     spans: list[list[dict[str, Any]]] = []
-    parents: list[Step] = [added(b"Traceparent: 00-%032x-%016x-01" % (at // 3 + 1, at // 3 + 1)) for at in range(6)]
+    parents: list[Step] = [
+        tool("echo", meta={"traceparent": f"00-{at // 3 + 1:032x}-{at // 3 + 1:016x}-01"}) for at in range(6)
+    ]
     for kind in BOTH:
         exported = Exported()
         assert bool(run(play(kind, parents, telemetry=exported.telemetry)).known) == (kind is HttpProtocol)

@@ -20,6 +20,8 @@ _MAX_HEADERS: Final = 32
 """A head that is longer, or has more headers, is not kept. So each takes at most 15 KiB, and all of them 30 MiB."""
 _UNKNOWABLE: Final = frozenset((b"transfer-encoding", b"expect", b"upgrade", b"te", b"trailer", b"forwarded"))
 """Headers that change how the rest of a request is read, or who has sent it."""
+_VARYING: Final = frozenset((b"traceparent", b"tracestate", b"baggage", b"dpop", b"x-request-id"))
+"""Headers that differ in each request: a head that has one would not come again, and would displace another one."""
 _FORWARDED: Final = b"x-forwarded-"
 """The beginning of the headers with which a proxy names the client. uvicorn changes the scope by them."""
 
@@ -67,7 +69,7 @@ def _is_knowable(head: bytes, headers: RawHeaders) -> bool:
     if not head.count(b"\r\n") == head.count(b"\n") == head.count(b"\r") == lines:
         return False
     for name, value in headers:
-        if name in _UNKNOWABLE or name.startswith(_FORWARDED):
+        if name in _UNKNOWABLE or name in _VARYING or name.startswith(_FORWARDED):
             return False
         if name == b"connection" and value.lower() != b"keep-alive":
             return False

@@ -76,6 +76,11 @@ class Shape:
         return sorted(self.members, key=lambda member: member.wire)
 
     @cached_property
+    def hints(self) -> dict[str, Any]:
+        """The types of the members, by their names on the wire."""
+        return {member.wire: member.hint for member in self.members}
+
+    @cached_property
     def is_notification(self) -> bool:
         """True for messages that have no `id`."""
         wires = {member.wire for member in self.members}

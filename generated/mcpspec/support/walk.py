@@ -54,7 +54,7 @@ def _walk_object(value: dict[str, Any], options: list[Any], path: Path) -> Itera
         declared = dict.fromkeys(value, hint)
     else:
         yield FoundObject(path, value, shape, isinstance(kind, type) and issubclass(kind, OpenObject))
-        declared = {member.wire: member.hint for member in shape.members}
+        declared = shape.hints
     for name, each in value.items():
         if name in declared and (is_object(each) or is_array(each)):
             yield from walk_objects(each, declared[name], (*path, name))

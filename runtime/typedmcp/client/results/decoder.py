@@ -6,8 +6,8 @@ taken apart, member by member and item by item. Valid parts are returned. Invali
 their meaning is clear, and each gives a `ResultProblem` that names its place.
 
 Without the slow path, one invalid tool would hide all others of its server, and a server that sends `null` for an
-absent member could not be used at all. It costs nothing for valid results: 100 tools take 0.13 ms, 0.27 ms if one of
-them is invalid, and 1.4 ms if each has a `null` that is repaired.
+absent member could not be used at all. It costs nothing for valid results: 100 tools take 0.1 ms, 0.4 ms if one of
+them is invalid, and about 4 ms if each has a `null` that is repaired.
 """
 
 from __future__ import annotations
@@ -362,17 +362,17 @@ def _repair(value: Any, hint: Any) -> Iterator[tuple[tuple[str | int, ...], Any,
     """
     for path, parts, shape, is_open_object in walk_objects(value, hint):
         for wire, kind, is_required in shape.members:
-            part, place = parts.get(wire, _NOTHING), (*path, wire)
+            part = parts.get(wire, _NOTHING)
             if is_open_object:
                 if part is _NOTHING and is_required and get_origin(kind) is Literal and len(get_args(kind)) == 1:
                     (parts[wire],) = get_args(kind)
-                    yield place, kind, None, f"read as {json.dumps(parts[wire])}"
+                    yield (*path, wire), kind, None, f"read as {json.dumps(parts[wire])}"
             elif part is None and not is_required and not _accepts_null(kind):
                 del parts[wire]
-                yield place, kind, b"null", "read as absent"
+                yield (*path, wire), kind, b"null", "read as absent"
             elif wire == "sizes" and isinstance(part, str):
                 parts[wire] = part.split()
-                yield place, kind, _encode(part), "read as a list"
+                yield (*path, wire), kind, _encode(part), "read as a list"
 
 
 def _default_of(kind: Any, name: str, raw: Raw | None) -> Any:

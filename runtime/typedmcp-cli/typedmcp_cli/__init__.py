@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING
 from typedmcp.building import lazy_names
 
 if TYPE_CHECKING:
-    from typedmcp_cli.checks import Finding
     from typedmcp_cli.pytest_plugin import Cassette
     from typedmcp_cli.recording.masks import SECRET_NAMES
     from typedmcp_cli.recording.recorder import Recorder
     from typedmcp_cli.replay import ReplayDifference, ReplayHandler, compare_with_server, replay_server
 else:
     __getattr__, __dir__ = lazy_names(globals(), {
-        ".checks": ["Finding"],
         ".pytest_plugin": ["Cassette"],
         ".recording.recorder": ["Recorder"],
         ".replay": ["ReplayDifference", "ReplayHandler", "compare_with_server", "replay_server"],
@@ -27,6 +25,5 @@ else:
     })  # fmt: skip
 
 __all__ = [
-    "SECRET_NAMES", "Cassette", "Finding", "Recorder", "ReplayDifference", "ReplayHandler", "compare_with_server",
-    "replay_server",
+    "SECRET_NAMES", "Cassette", "Recorder", "ReplayDifference", "ReplayHandler", "compare_with_server", "replay_server",
 ]  # fmt: skip

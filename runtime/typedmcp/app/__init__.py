@@ -9,9 +9,7 @@ from typedmcp.app.options import ToolOptions as ToolOptions
 from typedmcp.app.prompts import AssistantMessage as AssistantMessage
 from typedmcp.app.prompts import UserMessage as UserMessage
 from typedmcp.app.server import Server as Server
-from typedmcp.app.tools import is_recommended_name as is_recommended_name
 
 __all__ = [
     "AssistantMessage", "Audio", "CallNext", "File", "Image", "Middleware", "Server", "ToolOptions", "UserMessage",
-    "is_recommended_name",
 ]  # fmt: skip

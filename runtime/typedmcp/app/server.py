@@ -47,12 +47,14 @@ from typedmcp.server.lifespan import Lifespan
 from typedmcp.server.run import serve
 
 if TYPE_CHECKING:
+    from typedmcp.app.checks import Finding
     from typedmcp.protocol.extensions import Extension
     from typedmcp.server.extension_setup import AdaptTool, OfferedExtension
     from typedmcp.server.http.asgi import AsgiOptions
 else:
     Extension = ForwardRef("Extension", module="typedmcp.protocol.extensions")
     OfferedExtension = ForwardRef("OfferedExtension", module="typedmcp.server.extension_setup")
+    Finding = ForwardRef("Finding", module="typedmcp.app.checks")
     AsgiOptions = ForwardRef("AsgiOptions", module="typedmcp.server.http.asgi")  # for `inspect.signature`
 
 __all__ = ["Server"]
@@ -351,14 +353,10 @@ class Server:
 
     # Checking
 
-    def check(self) -> list[Any]:
-        """Return what clients or hosts refuse, and what a model would miss: the rules of `typedmcp check`.
+    def check(self) -> list[Finding]:
+        """Return what clients or hosts refuse, and what a model would miss: the rules of `typedmcp check`."""
+        from typedmcp.app.checks import check_items  # few processes need it
 
-        The extra `cli` installs the rules. What is found is a list of `typedmcp_cli.Finding`.
-        """
-        from typedmcp.satellites import load_satellite  # few processes need it
-
-        check_items = load_satellite("Server.check", "cli.checks", "call server.check()").check_items
         features: tuple[Feature, ...] = ("tools", "prompts", "resources")
         tools, prompts, resources = ([spec for _, spec in self._specs(each)] for each in features)
         return [*check_items(tools, prompts, resources)]

@@ -1,4 +1,4 @@
-"""The findings of `Server.check`, whose rules `typedmcp_cli.checks` has."""
+"""The findings of `Server.check`."""
 
 from __future__ import annotations
 

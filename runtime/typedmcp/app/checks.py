@@ -6,13 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from typedmcp import types
-from typedmcp.app import is_recommended_name
-from typedmcp.building import header_params, is_object
+from mcpspec.support.objects import is_object
+from typedmcp import dialect
+from typedmcp.app.tools import is_recommended_name
+from typedmcp.protocol.headers import header_params
 from typedmcp_schemas import SchemaRejectedError, can_validate, compile_schema, find_refusals, replace_forbidden
 from typedmcp_schemas.hosts import MAX_NAME
 
 __all__ = ["Finding", "Rule", "check_items"]
+
+D = dialect.structs
 
 Rule: TypeAlias = Literal["name", "host-name", "name-collision", "host-schema", "header", "default", "description"]
 """The rule that is broken; `docs/cli.md` describes them."""
@@ -37,9 +40,7 @@ class Finding:
         return f"{self.item}: {self.severity}: {self.text}{hosts} [{self.rule}]"
 
 
-def check_items(
-    tools: Sequence[types.Tool], prompts: Sequence[types.Prompt], resources: Sequence[Any]
-) -> Iterator[Finding]:
+def check_items(tools: Sequence[D.Tool], prompts: Sequence[D.Prompt], resources: Sequence[Any]) -> Iterator[Finding]:
     """Yield the findings about the items of a server, in their order."""
     for tool in tools:
         yield from _check_tool_name(tool.name)
@@ -51,7 +52,7 @@ def check_items(
         missing = [each.name for each in prompt.arguments or () if not each.description]
         yield from _check_descriptions(f"prompt {prompt.name}", prompt.description, missing)
     for resource in resources:
-        uri = resource.uri if isinstance(resource, types.Resource) else resource.uri_template
+        uri = resource.uri if isinstance(resource, D.Resource) else resource.uri_template
         yield from _check_descriptions(f"resource {uri}", resource.description, ())
 
 
@@ -76,7 +77,7 @@ def _check_collisions(names: Sequence[str]) -> Iterator[Finding]:
             yield Finding("name-collision", "error", f"tool {name}", f"in the APIs of hosts it has the name of {other}")
 
 
-def _check_schema(tool: types.Tool) -> Iterator[Finding]:
+def _check_schema(tool: D.Tool) -> Iterator[Finding]:
     item = f"tool {tool.name}"
     try:
         header_params(tool.input_schema)
@@ -89,7 +90,7 @@ def _check_schema(tool: types.Tool) -> Iterator[Finding]:
         yield Finding("host-schema", severity, item, f"input schema: {place}{refusal.text}", refusal.hosts)
 
 
-def _check_defaults(tool: types.Tool) -> Iterator[Finding]:
+def _check_defaults(tool: D.Tool) -> Iterator[Finding]:
     """Yield the defaults that models would read in the schema, and that it would reject as arguments."""
     properties = tool.input_schema.get("properties")
     if not is_object(properties) or not can_validate():

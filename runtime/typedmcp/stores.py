@@ -7,6 +7,8 @@ limits, and counts what it keeps with the size functions, so that limits mean th
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from typedmcp.server.store import (
     MessageCallback,
     Store,
@@ -22,3 +24,19 @@ __all__ = [
     "EVENT_STREAM_BYTES", "MessageCallback", "Store", "StoreLimits", "StoredEvent", "StreamNotFoundError",
     "TooManySessionsError", "TooManySubscriptionsError", "deliver", "session_size", "subscription_size",
 ]  # fmt: skip
+
+_OF_TASKS = frozenset((
+    "TASK_BYTES", "NewTask", "OnTaskChange", "Outcome", "Question", "Renewal", "TakenTask", "TaskLimits", "TaskRecord",
+    "TaskStatus", "TaskStore", "TasksFullError", "is_unfinished",
+))  # fmt: skip
+
+
+if not TYPE_CHECKING:  # with `__getattr__`, type checkers would accept every name
+
+    def __getattr__(name: str) -> object:
+        """Find the interface of stores of tasks."""
+        if name not in _OF_TASKS:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from typedmcp.satellites import find_in_satellite
+
+        return find_in_satellite(__name__, name, "extensions.tasks")

@@ -157,6 +157,7 @@ def test_the_page_on_schemas_lists_the_modules_that_others_may_import() -> None:
         ("typedmcp.apps", "extensions"),
         ("typedmcp.tasks", "extensions"),
         ("typedmcp.ServerTasks", "extensions"),
+        ("typedmcp.stores.TaskStore", "extensions"),
         ("typedmcp.Telemetry", "otel"),
         ("typedmcp.instrument", "otel"),
         ("typedmcp.telemetry", "otel"),
@@ -169,6 +170,7 @@ def test_the_page_on_schemas_lists_the_modules_that_others_may_import() -> None:
         ("typedmcp.sync.connect_all", "hosts"),
         ("typedmcp.RedisStore", "redis"),
         ("typedmcp.RedisTaskStore", "redis"),
+        ("typedmcp.server.store.redis", "redis"),
     ],
 )
 def test_a_name_of_a_satellite_is_found_or_says_how_to_install_it(place: str, extra: str) -> None:
@@ -177,7 +179,7 @@ def test_a_name_of_a_satellite_is_found_or_says_how_to_install_it(place: str, ex
     origin = found if inspect.ismodule(found) else inspect.getmodule(found)
     assert origin is not None
     assert origin.__name__.startswith(f"typedmcp_{extra}")
-    hidden = {place, module} - {"typedmcp", "typedmcp.auth", "typedmcp.sync"}
+    hidden = {place, module} - {"typedmcp", "typedmcp.auth", "typedmcp.stores", "typedmcp.sync"}
     with pytest.MonkeyPatch.context() as patch:
         for loaded in [key for key in sys.modules if key.startswith(f"typedmcp_{extra}") or key in hidden]:
             patch.delitem(sys.modules, loaded)

@@ -200,8 +200,7 @@ def test_a_handler_gets_and_returns_the_types_that_its_annotations_name(
 ) -> None:
     record, types = target.module("methods").METHODS[method], target.types
     stub: Any = getattr(target.handlers, f"{side}Stub")
-    function: Any = vars(stub)[record.handler]
-    annotated: dict[str, Any] = inspect.get_annotations(function)
+    annotated: dict[str, Any] = inspect.get_annotations(stub.__dict__[record.handler])
     names: dict[str, Any] = {"structs": types, "models": types, **vars(target.handlers)}
     expected: Any = eval(annotated["params"], names)  # noqa: S307  # our own code
     returned: Any = eval(annotated["return"], names)  # noqa: S307

@@ -125,6 +125,7 @@ _SATELLITES = {
     **dict.fromkeys(
         ("ClientGroup", "LlmApi", "ServerEntry", "call_for", "connect_all", "load_config", "tools_for"), "hosts"
     ),
+    "HttpProtocol": "http",
     **dict.fromkeys(("Telemetry", "instrument", "uninstrument"), "otel"),
     **dict.fromkeys(("RedisStore", "RedisTaskStore"), "redis"),
     **dict.fromkeys(("ClientTasks", "MemoryTaskStore", "ServerTasks", "TaskLimits", "TaskStore"), "extensions.tasks"),

@@ -158,6 +158,7 @@ def test_the_page_on_schemas_lists_the_modules_that_others_may_import() -> None:
         ("typedmcp.tasks", "extensions"),
         ("typedmcp.ServerTasks", "extensions"),
         ("typedmcp.stores.TaskStore", "extensions"),
+        ("typedmcp.HttpProtocol", "http"),
         ("typedmcp.Telemetry", "otel"),
         ("typedmcp.instrument", "otel"),
         ("typedmcp.telemetry", "otel"),

@@ -534,7 +534,10 @@ def cuts(data: bytes) -> dict[str, tuple[list[bytes], int]]:
     line = data.index(b"\n") + 1
     return {
         "whole": ([data], 3),
-        "head and body": ([data[:head], data[head:]], 2),
+        "head and body": ([data[:head], data[head:]], 3),
+        "head, and body in two pieces": ([data[:head], data[head:-1], data[-1:]], 2),
+        "head, and another request": ([data[:head], data], 2),
+        "head, and a shorter body": ([data[:head], data[head:-1]], 1),
         "first byte": ([data[:1], data[1:]], 2),
         "in the method": ([data[:3], data[3:]], 2),
         "in the target": ([data[:7], data[7:]], 2),
@@ -582,13 +585,19 @@ def test_a_known_request_may_arrive_byte_by_byte(name: str) -> None:
     assert_same([data, data, *(data[at : at + 1] for at in range(len(data))), data], known=1)
 
 
-@each("at", [*range(1, 24), *range(HEAD_END - 5, HEAD_END + 2), len(ECHO) - 1])
+@each("at", [*range(1, 24), *range(HEAD_END - 5, HEAD_END), HEAD_END + 1, len(ECHO) - 1])
 def test_the_rest_of_a_request_is_not_learnt(at: int) -> None:
     """A request that arrives in pieces has no head that another one could have."""
     rest = ECHO[at:]
     begun: list[Step] = [ECHO, ECHO[:at], rest, ECHO[:at], rest]
     assert_same([*begun, RECONNECT, rest, RECONNECT, rest], known=0)
     assert_same([*begun[:2], rest + ECHO, RECONNECT, rest + ECHO, RECONNECT, rest, ECHO])
+
+
+def test_a_head_is_learnt_that_comes_before_its_body() -> None:
+    pieces: list[Step] = [ECHO[:HEAD_END], ECHO[HEAD_END:]]
+    assert_same(pieces * 6, known=4)
+    assert_same([*pieces * 2, *[ECHO] * 2, RECONNECT, *pieces], known=3)
 
 
 # Order
@@ -608,6 +617,17 @@ ORDERS: dict[str, Sequence[Step]] = {
     "a progress stream between": [ECHO, ECHO, ECHO, *[KNOWABLE["progress"], ECHO] * 4],
     "an error between": [ECHO, ECHO, ECHO, *[KNOWABLE["malformed JSON"], ECHO] * 4],
     "an escaping exception between": [ECHO, ECHO, ECHO, *[tool("interrupt"), ECHO] * 4],
+    "disconnect after a known head": [ECHO, ECHO, ECHO[:HEAD_END], DISCONNECT, RECONNECT, ECHO, ECHO],
+    "heads alone while a handler waits": [
+        *[ECHO] * 3,
+        tool("wait"),
+        ENTERED,
+        ECHO[:HEAD_END],
+        GO,
+        ECHO[HEAD_END:],
+        ECHO[:HEAD_END],
+        ECHO[HEAD_END:],
+    ],
     "disconnect in the middle of a known request": [ECHO, ECHO, ECHO[:-3], DISCONNECT, RECONNECT, ECHO, ECHO],
 }
 
@@ -836,6 +856,10 @@ LIVES: dict[str, tuple[list[Step], list[bool]]] = {
     "after both ways": ([*[ECHO] * 3, 4.0, modern("tools/list"), 4.0, ECHO, 4.9, 0.2], [*[False] * 8, True]),
     "a stream": ([*[KNOWABLE["progress"]] * 3, 4.9, 0.2], [*[False] * 4, True]),
     "part of a request": ([*[ECHO] * 3, ECHO[:50], 20.0, ECHO[50:], 4.9, 0.2], [*[False] * 7, True]),
+    "a known head alone": (
+        [*[ECHO] * 3, ECHO[:HEAD_END], 20.0, ECHO[HEAD_END:], 4.9, 0.2],
+        [*[False] * 7, True],
+    ),
     "a handler that waits": ([*[ECHO] * 3, *WAITING, 20.0, GO, 4.9, 0.2], [*[False] * 8, True]),
     "a known request whose handler waits": (
         [tool("wait"), GO, *[tool("wait")] * 2, AGAIN, tool("wait"), ENTERED, 20.0, GO, 4.9, 0.2],
@@ -858,6 +882,8 @@ ENDS: dict[str, tuple[list[Step], bool]] = {
     "idle": ([*[ECHO] * 3, SHUTDOWN], True),
     "idle after the usual way": ([ECHO, SHUTDOWN], True),
     "part of a request": ([*[ECHO] * 3, ECHO[:50], SHUTDOWN], True),
+    "a known head alone": ([*[ECHO] * 3, ECHO[:HEAD_END], SHUTDOWN, ECHO[HEAD_END:]], True),
+    "a known head alone, and no more": ([*[ECHO] * 3, ECHO[:HEAD_END], SHUTDOWN, DISCONNECT], True),
     "a handler that waits": ([*[ECHO] * 3, *WAITING, SHUTDOWN, GO], True),
     "a known request whose handler waits": (
         [tool("wait"), GO, *[tool("wait")] * 2, AGAIN, tool("wait"), ENTERED, SHUTDOWN, GO],

@@ -11,6 +11,7 @@ NAMES = {
     "typedmcp_extensions": "apps",
     "typedmcp_gateway": "Gateway",
     "typedmcp_hosts": "tools_for",
+    "typedmcp_http": "HttpProtocol",
     "typedmcp_otel": "telemetry",
     "typedmcp_redis": "RedisStore",
 }

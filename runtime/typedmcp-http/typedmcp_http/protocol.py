@@ -1,10 +1,10 @@
 """The protocol class for uvicorn that serves the usual POST from its bytes.
 
 For each request, uvicorn's own class parses the head, describes it in a scope, and runs the application in a task with
-`receive` and `send`, whose messages it checks. That costs more than the call of a small tool itself. Here, a POST that
-arrives in one piece and whose head is known byte for byte (known_heads.py) goes straight to the application, and a
-response that is complete at once goes straight to the transport. Everything else is left to uvicorn: other requests,
-other responses, timeouts, limits, TLS, shutdown.
+`receive` and `send`, whose messages it checks. That costs more than the call of a small tool itself. Here, a POST whose
+head is known byte for byte (known_heads.py), and whose body comes with it or in the next piece, goes straight to the
+application; a response that is complete at once goes straight to the transport. Everything else is left to uvicorn:
+other requests, other responses, timeouts, limits, TLS, shutdown.
 
 Both ways have one `RequestResponseCycle` for a request in progress. So uvicorn sees it, and requests that the client
 pipelines wait for it. A handler has one task from its first step to its last.
@@ -57,6 +57,10 @@ class HttpProtocol(HttpToolsProtocol):
     _defaults: list[tuple[bytes, bytes]] | None = None
     """uvicorn's own headers, such as `Date`, and the beginning of a response that they give."""
     _beginning: bytes = b""
+    _held: tuple[KnownHead, bytes] | None = None
+    """A known head whose body has not come yet, and its bytes."""
+    _new_head: tuple[RequestResponseCycle | None, bytes] = (None, b"")
+    """A head that came alone, and its request: it can be remembered once the body has come."""
     _idle_since: float = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -73,7 +77,8 @@ class HttpProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget what refers to the connection, so that it is freed at once."""
         super().connection_lost(exc)
-        self._spare = None
+        self._spare = self._held = None
+        self._new_head = None, b""
         if self.cycle:
             self.cycle.on_response = _do_nothing
 
@@ -81,24 +86,51 @@ class HttpProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Serve a request whose head is known and whose body is complete, or give the bytes to uvicorn's parser."""
-        if self._mcp is None:
+        app = self._mcp
+        if app is None:
             super().data_received(data)
+            return
+        if self._held is not None:
+            self._receive_body(app, data)
             return
         end = data.find(b"\r\n\r\n") + 4
         known = self._heads.by_bytes.get(data[:end])
-        if (
-            known is not None
-            and len(data) - end == known.length
-            and self._is_between_requests()
-            and self._mcp.can_serve_known(self.loop)
-        ):
-            self._serve_known(self._mcp, known, data[end:])
-            return
-        before = self.cycle
-        is_whole = known is None and self._is_between_requests()  # else the head may have begun before
+        if known is not None and self._is_between_requests() and app.can_serve_known(self.loop):
+            length = len(data) - end
+            if length == known.length:
+                self._serve_known(app, known, data[end:])
+                return
+            if not length:  # many clients send head and body one after the other
+                self._held = known, data
+                return
+        before, (cycle, head) = self.cycle, self._new_head
+        is_head = known is None and self._is_between_requests()  # else the head may have begun before
+        self._new_head = None, b""
         super().data_received(data)
-        if is_whole and self.cycle is not before:
-            self._learn(data[:end], data[end:])
+        if is_head and self.cycle is not before:
+            if len(data) == end and self.cycle.more_body:
+                self._new_head = self.cycle, data
+            else:
+                self._learn(data[:end], data[end:])
+        elif cycle is not None and self.cycle is cycle:
+            self._learn(head, data)
+
+    def _receive_body(self, app: AsgiApp, data: bytes) -> None:
+        """Serve the request whose known head has come, if this is its body, or give both to uvicorn's parser."""
+        assert self._held is not None
+        (known, head), self._held = self._held, None
+        if len(data) == known.length and app.can_serve_known(self.loop):
+            self._serve_known(app, known, data)
+        else:
+            super().data_received(head)
+            super().data_received(data)
+
+    def shutdown(self) -> None:
+        """Answer the request that has begun, and close the connection."""
+        if self._held is not None:
+            head, self._held = self._held[1], None
+            super().data_received(head)
+        super().shutdown()
 
     def _is_between_requests(self) -> bool:
         """Return whether the last request has been read and answered, and the parser has begun no other."""
@@ -113,7 +145,7 @@ class HttpProtocol(HttpToolsProtocol):
         )
 
     def _learn(self, head: bytes, body: bytes) -> None:
-        """Remember the head of a request that arrived in one piece, if its headers match a template."""
+        """Remember the head of a request that has arrived, if its headers match a template."""
         cycle, scope = self.cycle, self.scope
         assert self._mcp is not None
         if (
@@ -214,7 +246,7 @@ class HttpProtocol(HttpToolsProtocol):
     def timeout_keep_alive_handler(self) -> None:
         """Close the connection if it has been idle for long enough."""
         self.timeout_keep_alive_task = None
-        if self.transport.is_closing() or (self.cycle and not self.cycle.response_complete):
+        if self.transport.is_closing() or self._held or (self.cycle and not self.cycle.response_complete):
             return  # the end of a request starts the timer again
         remaining = self._idle_since + self.timeout_keep_alive - self.loop.time()
         if remaining > 0:

@@ -1,4 +1,4 @@
-"""Serve with uvicorn, and with the protocol class by its import string; call over HTTP."""
+"""Serve with uvicorn and the protocol class, and with the server of this distribution; call over HTTP."""
 
 import asyncio
 import socket
@@ -27,8 +27,6 @@ async def call(serving: uvicorn.Server) -> None:
         await running
 
 
-config = uvicorn.Config(typedmcp.asgi(server), http="typedmcp_http:HttpProtocol", log_level="warning")
-config.load()
-assert config.http_protocol_class is HttpProtocol
+config = uvicorn.Config(typedmcp.asgi(server), http=HttpProtocol, log_level="warning")
 asyncio.run(call(uvicorn.Server(config)))
 asyncio.run(call(UvicornServer(typedmcp.asgi(server), "127.0.0.1", 0)))

@@ -46,6 +46,8 @@ _heads: Final[WeakKeyDictionary[Config, KnownHeads]] = WeakKeyDictionary()
 class HttpProtocol(HttpToolsProtocol):
     """Serves the usual POST of an application of this library from its bytes, and everything else as uvicorn does."""
 
+    scope: Any
+    cycle: RequestResponseCycle
     _mcp: AsgiApp | None = None
     """The application, if there is no middleware around it."""
     _heads: KnownHeads

@@ -86,6 +86,16 @@ def test_any_object_with_some_of_the_methods_is_a_handler(handler: type, says: s
     run(main)
 
 
+def test_a_handler_may_come_from_code_without_a_module() -> None:
+    class Handler:
+        async def list_tools(self, params: object, ctx: object) -> structs.ListToolsResult:
+            return structs.ListToolsResult(tools=[])
+
+    function: Any = Handler.list_tools
+    function.__module__ = None
+    assert "list_tools" in typedmcp.ServerConfig(Handler()).functions
+
+
 def test_capabilities_follow_from_the_implemented_methods() -> None:
     for handler in (Plain(), Stub()):
         made = typedmcp.ServerConfig(handler).capabilities

@@ -70,8 +70,8 @@ def subscription_check_of(handler: object) -> Callable[[Any, Any], Any] | None:
 
 def _is_stub(handler: object, name: str) -> bool:
     defined = inspect.getattr_static(type(handler), name, None)
-    is_generated = getattr(defined, "__module__", "").endswith("handlers")
-    return is_generated and getattr(defined, "__qualname__", "") == f"ServerStub.{name}"
+    module = getattr(defined, "__module__", None) or ""  # it is None in code that names no module
+    return module.endswith("handlers") and getattr(defined, "__qualname__", "") == f"ServerStub.{name}"
 
 
 _IMPLIED: Mapping[str, dict[str, bool]] = {

@@ -119,7 +119,7 @@ _MEANT = {
 """Hints for names that do not exist, by the name."""
 
 _SATELLITES = {
-    **dict.fromkeys(("DpopVerifier", "IntrospectionVerifier", "JwtVerifier"), "auth"),
+    **dict.fromkeys(("DpopVerifier", "IntrospectionVerifier", "JwtVerifier", "OAuth"), "auth"),
     **dict.fromkeys(("ClientPool", "Gateway"), "gateway"),
     "Recorder": "cli",
     **dict.fromkeys(

@@ -151,6 +151,7 @@ def test_the_page_on_schemas_lists_the_modules_that_others_may_import() -> None:
     "place, extra",
     [
         ("typedmcp.JwtVerifier", "auth"),
+        ("typedmcp.OAuth", "auth"),
         ("typedmcp.auth.OAuth", "auth"),
         ("typedmcp.Recorder", "cli"),
         ("typedmcp.replay.replay_server", "cli"),

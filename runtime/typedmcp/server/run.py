@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, ForwardRef, Literal, Unpack
 
 from typedmcp.errors import UsageError, missing_extra
@@ -119,7 +120,6 @@ def _reject_unknown_option(names: Iterable[str]) -> None:
 def _http_server(handler: object, host: str | None, port: int | None, options: AsgiOptions) -> tuple[Any, float]:
     """Return a uvicorn server that is ready to run, and the seconds that it may take to end."""
     host, port = _HOST if host is None else host, _PORT if port is None else port
-    from typedmcp.satellites import load_satellite
     from typedmcp.server.http.asgi import asgi
     from typedmcp.server.http.auth import LOOPBACK
 
@@ -128,7 +128,7 @@ def _http_server(handler: object, host: str | None, port: int | None, options: A
     if not 0 <= port <= _MAX_PORT:
         raise UsageError(f"port must be from 0 to {_MAX_PORT}, not {port}")
     try:
-        serving = load_satellite("serve(…, 'http')", "http")
+        serving: Any = import_module("typedmcp_http")
     except ImportError as error:
         raise UsageError(f"{missing_extra('serving HTTP', 'http')} ({error})") from error
     if host in _ALL_INTERFACES and "hosts" not in options:

@@ -113,11 +113,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if uv is None:
         pytest.skip("uv is needed to build the wheels")
     folder = tmp_path_factory.mktemp("elsewhere")
-    for project in ("generated", "codegen", "."):
+    for project in ("generated", "codegen", "runtime/typedmcp-schemas", ".", "runtime/typedmcp-http"):
         _run(folder, uv, "build", "--quiet", "--wheel", "--out-dir", str(folder / "dist"), str(ROOT / project))
     _run(folder, uv, "venv", "--quiet", "--python", sys.executable, str(folder / "venv"))
     wheels = [
-        f"{wheel}[http,pydantic]" if "typedmcp" in wheel.name else str(wheel)
+        f"{wheel}[http,pydantic]" if wheel.name.startswith("typedmcp-") else str(wheel)
         for wheel in (folder / "dist").glob("*.whl")
     ]
     python = folder / "venv" / "bin" / "python"

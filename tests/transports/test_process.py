@@ -84,6 +84,9 @@ def check_for_leaks() -> Generator[None]:
     """Fail a test that leaves a descriptor, a process or a zombie."""
     before = descriptors(), children(os.getpid())
     yield
+    latest = time.monotonic() + 10.0  # a thread that starts a process ends it even if nobody waits for the start
+    while (descriptors(), children(os.getpid())) != before and time.monotonic() < latest:
+        time.sleep(0.01)
     assert (descriptors(), children(os.getpid())) == before
 
 

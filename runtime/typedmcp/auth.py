@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlencode
 
 from typedmcp.errors import AuthorizationRequiredError
+from typedmcp.satellites import satellite_names
 
 __all__ = [
     "AccessGrant", "AuthRequest", "AuthResponse", "Authorization", "Authorizer", "ProtectedServer", "RequestSigner",
@@ -114,11 +115,4 @@ class Authorizer(Protocol):
 
 
 if not TYPE_CHECKING:  # with `__getattr__`, type checkers would accept every name
-
-    def __getattr__(name: str) -> object:
-        """Find a name of `typedmcp-auth`."""
-        if name not in _OF_SATELLITE:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from typedmcp.satellites import find_in_satellite
-
-        return find_in_satellite(__name__, name, "auth")
+    __getattr__ = satellite_names(__name__, _OF_SATELLITE, "auth")

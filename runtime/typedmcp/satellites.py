@@ -6,12 +6,13 @@ somebody uses such a name; type checkers know only the modules of the distributi
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from importlib import import_module
 from typing import Any
 
 from typedmcp.errors import moved
 
-__all__ = ["find_in_satellite", "load_satellite"]
+__all__ = ["find_in_satellite", "load_satellite", "satellite_names"]
 
 
 def load_satellite(name: str, module: str, use: str = "") -> Any:
@@ -34,3 +35,14 @@ def load_satellite(name: str, module: str, use: str = "") -> Any:
 def find_in_satellite(owner: str, name: str, module: str) -> Any:
     """Return what a name of a module of `typedmcp` stands for in a satellite. Raises `ImportError` as above."""
     return getattr(load_satellite(f"{owner}.{name}", module, f"from typedmcp_{module} import {name}"), name)
+
+
+def satellite_names(owner: str, names: Collection[str], module: str) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a module of `typedmcp`, which finds these names in a module of a satellite."""
+
+    def find(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {owner!r} has no attribute {name!r}")
+        return find_in_satellite(owner, name, module)
+
+    return find

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from typedmcp.satellites import satellite_names
 from typedmcp.server.store import (
     MessageCallback,
     Store,
@@ -32,11 +33,4 @@ _OF_TASKS = frozenset((
 
 
 if not TYPE_CHECKING:  # with `__getattr__`, type checkers would accept every name
-
-    def __getattr__(name: str) -> object:
-        """Find the interface of stores of tasks."""
-        if name not in _OF_TASKS:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from typedmcp.satellites import find_in_satellite
-
-        return find_in_satellite(__name__, name, "extensions.tasks")
+    __getattr__ = satellite_names(__name__, _OF_TASKS, "extensions.tasks")

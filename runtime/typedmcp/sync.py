@@ -37,6 +37,7 @@ from typedmcp import dialect
 from typedmcp.client import Arguments, CallOptions, ChangeEvent, Client, ConnectOptions, ServerDescription, Target
 from typedmcp.errors import UsageError
 from typedmcp.protocol import guesses
+from typedmcp.satellites import satellite_names
 from typedmcp.transports.concurrency import is_awaitable, new_event_loop, run_in_daemon_thread
 
 if TYPE_CHECKING:
@@ -423,11 +424,4 @@ class SyncSubscription:
 
 
 if not TYPE_CHECKING:  # with `__getattr__`, type checkers would accept every name
-
-    def __getattr__(name: str) -> object:
-        """Find the blocking groups of clients."""
-        if name not in ("SyncClientGroup", "connect_all"):
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from typedmcp.satellites import find_in_satellite
-
-        return find_in_satellite(__name__, name, "hosts.sync")
+    __getattr__ = satellite_names(__name__, ("SyncClientGroup", "connect_all"), "hosts.sync")

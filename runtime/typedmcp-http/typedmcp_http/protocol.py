@@ -27,13 +27,12 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 from uvicorn.protocols.utils import get_client_addr, get_path_with_query_string
 
-from typedmcp.server.http.asgi import STREAM_HEADERS, AsgiApp, RawHeaders, Scope
+from typedmcp.server.http.asgi import JSON_HEADER, STREAM_HEADERS, AsgiApp, Scope
 from typedmcp_http.known_heads import KnownHead, KnownHeads, encode_headers
 
 __all__ = ["HttpProtocol"]
 
-_JSON_HEADERS: Final[RawHeaders] = [(b"content-type", b"application/json"), (b"content-length", b"%d")]
-_JSON: Final = b"%b" + encode_headers(_JSON_HEADERS) + b"%b\r\n%b"
+_JSON: Final = b"%b" + encode_headers([JSON_HEADER, (b"content-length", b"%d")]) + b"%b\r\n%b"
 _STREAM: Final = b"%b" + encode_headers(STREAM_HEADERS) + b"%btransfer-encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n"
 """Responses: the headers that all have, the length, further headers, and the body."""
 

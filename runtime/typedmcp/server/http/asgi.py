@@ -69,8 +69,8 @@ from typedmcp.server.store.memory import MemoryStore
 from typedmcp_schemas.nesting import is_too_deep
 
 __all__ = [
-    "STREAM_HEADERS", "AsgiApp", "AsgiOptions", "HeaderTemplate", "RawHeaders", "Receive", "Scope", "Send",
-    "WriteWhole", "asgi",
+    "JSON_HEADER", "STREAM_HEADERS", "AsgiApp", "AsgiOptions", "HeaderTemplate", "RawHeaders", "Receive", "Scope",
+    "Send", "WriteWhole", "asgi",
 ]  # fmt: skip
 
 
@@ -315,15 +315,13 @@ class AsgiApp:
         try:
             if not self._is_open or self.state.loop is not get_running_loop():
                 await self.open()
-            headers = scope["headers"]
-            if scope["method"] == "POST":
-                for template in self._templates:
-                    if template.matches(scope, headers):
-                        if template.response_headers:
-                            send = with_headers(send, template.response_headers)
-                        await self._post_checked(template, scope, receive, send)
-                        return
-            joined = join_headers(headers, self._limits)
+            template = self.find_template(scope)
+            if template is not None:
+                if template.response_headers:
+                    send = with_headers(send, template.response_headers)
+                await self._post_checked(template, scope, receive, send)
+                return
+            joined = join_headers(scope["headers"], self._limits)
             send = with_headers(send, self._cors.response_headers(joined))
             await self._serve(scope, joined, receive, send)
         except (ClientDisconnect, HTTPException, ConnectionError) as error:
@@ -334,8 +332,8 @@ class AsgiApp:
 
     # Requests of which a server has the bytes
 
-    def find_template(self, scope: Scope, length: int) -> HeaderTemplate | None:
-        """Return the template that a request matches whose body has a length; None for a large one."""
+    def find_template(self, scope: Scope, length: int = 0) -> HeaderTemplate | None:
+        """Return the template that a request matches; None for one whose body has too large a length."""
         if scope["method"] == "POST" and length <= self._small_body:
             for template in self._templates:
                 if template.matches(scope, scope["headers"]):

@@ -605,7 +605,7 @@ def test_a_head_is_learnt_that_comes_before_its_body() -> None:
 
 SHARED: Final[list[Step]] = [ECHO, ECHO, RECONNECT]
 ORDERS: dict[str, Sequence[Step]] = {
-    # After 20 ms, the server watches the client and reads the second one: so the head may be learnt before or after `GO`.
+    # After 20 ms, the server watches the client, and reads the second one: its head may be learnt after `GO` only.
     "requests while a handler waits": [tool("wait"), ENTERED, ECHO, ECHO, GO, ECHO, ECHO, ECHO],
     "known requests while a handler waits": [ECHO, ECHO, ECHO, tool("wait"), ENTERED, ECHO, ECHO, GO, ECHO],
     "a known request that waits": [*[tool("turn")] * 2, tool("wait"), GO, *[tool("wait")] * 3],

@@ -28,7 +28,7 @@ RUNTIME_TESTS := tests/typedmcp_schemas tests/server/store tests/client/test_cli
 needs = $(foreach name,$(1),$(if $($(name)),,$(error $@ needs $(name)=…; see `make help`)))
 
 .DEFAULT_GOAL := help
-.PHONY: help generate test test-lowest test-all test-full mutants fuzz soak pictures check complete bump diff schema-check dist dist-check import-budget figures interop conformance bench bench-codecs bench-convert bench-stdio bench-http bench-gateway bench-import bench-memory bench-large bench-instructions bench-scaling bench-check bench-quote docs docs-serve clean
+.PHONY: help generate test test-lowest test-all test-full mutants fuzz soak pictures check complete bump diff schema-check dist dist-check import-budget figures interop conformance bench bench-codecs bench-convert bench-stdio bench-http bench-gateway bench-import bench-memory bench-large bench-instructions bench-scaling bench-latency bench-layers bench-check bench-quote docs docs-serve clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -113,16 +113,16 @@ conformance: $(PROJECT) ## Install the official conformance suite, and run it ag
 	$(RUN) -m tests.conformance.run $(ARGS)
 
 # The suites whose contenders are not all in Python.
-WITH_PEERS = $(if $(SUITES),$(filter stdio http gateway import memory large,$(SUITES)),all)
+WITH_PEERS = $(if $(SUITES),$(filter stdio http latency gateway import memory large,$(SUITES)),all)
 
-bench: $(BENCH) ## Measure against contenders, and write a report: QUICK=1 for under a minute, SUITES="codecs convert stdio http gateway import memory large instructions scaling"
+bench: $(BENCH) ## Measure against contenders, and write a report: QUICK=1 for under a minute, SUITES="codecs convert stdio http latency layers gateway import memory large instructions scaling"
 	@$(if $(WITH_PEERS),$(RUN) -m tests.interop.install py2 node bridge mcp-proxy || echo "Node.js and its packages cannot be installed: no TypeScript")
 	@$(if $(WITH_PEERS),$(RUN) -m tests.interop.install go || echo "the program in Go cannot be built: no Go")
 	@$(if $(WITH_PEERS),$(RUN) -m tests.interop.install java || echo "the program in Java cannot be built: no Java")
 	@$(if $(WITH_PEERS),$(RUN) -m tests.interop.install rust-release || echo "the program in Rust cannot be built: no Rust")
 	$(VENV)-bench/bin/python -m bench $(SUITES) $(if $(QUICK),--quick) $(ARGS)
 
-bench-codecs bench-convert bench-stdio bench-http bench-gateway bench-import bench-memory bench-large bench-instructions bench-scaling: ## Run one suite of the benchmarks
+bench-codecs bench-convert bench-stdio bench-http bench-gateway bench-import bench-memory bench-large bench-instructions bench-scaling bench-latency bench-layers: ## Run one suite of the benchmarks
 	@$(MAKE) --no-print-directory bench SUITES=$(@:bench-%=%)
 
 bench-check: ## Fail if a ratio is worse than in bench/budget.toml (QUICK=1: only the ratios that are stable in a quick run)

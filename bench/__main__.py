@@ -24,6 +24,8 @@ SUITES = {
     "convert": "convert",
     "stdio": "stdio",
     "http": "http",
+    "latency": "latency",
+    "layers": "layers",
     "gateway": "gateway",
     "import": "imports",
     "memory": "memory",

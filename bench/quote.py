@@ -1,4 +1,4 @@
-"""Writes the figures of a kept run into README and documentation: `make bench-quote`.
+"""Writes the figures of a kept run into README and documentation, and its picture: `make bench-quote`.
 
 `bench/quoted.toml` names the run and the ratios. Each document has a place for them between two comments.
 """
@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from bench.budget import Budget
+from bench.chart import render_layers
 from bench.figures import (
     MISSING,
     find_cell,
@@ -23,6 +24,7 @@ from bench.figures import (
     list_warnings,
 )
 from bench.results import Results, Table, load
+from bench.suites.processes import MODERN
 
 __all__ = [
     "DOCUMENTS",
@@ -40,6 +42,7 @@ __all__ = [
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = Path(__file__).parent / "quoted.toml"
+PICTURE = ROOT / "docs" / "pictures" / "http-call.svg"
 DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "benchmarks.md")
 
 QUOTED_PACKAGES = (
@@ -217,6 +220,8 @@ def main() -> int:
     for document in DOCUMENTS:
         text = insert_block(document.read_text(encoding="utf-8"), render_block(results, quotes))
         document.write_text(text, encoding="utf-8")
+    if (layers := results.table(f"layers/http-{MODERN}")) is not None:
+        PICTURE.write_text(render_layers(layers), encoding="utf-8")
     return 0
 
 

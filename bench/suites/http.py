@@ -275,7 +275,17 @@ class HttpServerRun:
             self.sessions.append(session)
 
     def post(self, body: str, session: str | None = None) -> Reply:
-        """POST a message."""
+        """POST a message, over a connection of its own."""
+        connection, reply = self._exchange(body, session)
+        connection.close()
+        return reply
+
+    def call_and_stay(self, session: str | None = None) -> HTTPConnection:
+        """Call the tool, and return the connection, which is open."""
+        connection, _ = self._exchange(self.load.line, session)
+        return connection
+
+    def _exchange(self, body: str, session: str | None) -> tuple[HTTPConnection, Reply]:
         of_session = {} if session is None else {"Mcp-Session-Id": session}
         connection = HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT)
         try:
@@ -283,9 +293,8 @@ class HttpServerRun:
             response = connection.getresponse()
             data = response.read()
         except (OSError, HTTPException) as error:
-            raise self.process.make_failure(f"no response: {error!r}") from error
-        finally:
             connection.close()
+            raise self.process.make_failure(f"no response: {error!r}") from error
         if response.status not in (200, 202):
             raise self.process.make_failure(f"{response.status} {data[:300]!r}")
         is_stream = (response.headers["Content-Type"] or "").startswith("text/event-stream")
@@ -293,7 +302,7 @@ class HttpServerRun:
             messages = parse_events(data) if is_stream else [json.loads(data)] if data else []
         except ValueError as error:
             raise self.process.make_failure(f"expected a message, got {data[:300]!r}: {error}") from error
-        return Reply(response.headers["Mcp-Session-Id"], is_stream, messages)
+        return connection, Reply(response.headers["Mcp-Session-Id"], is_stream, messages)
 
     def check(self) -> None:
         """Raise unless a call gets a correct response: JSON, or a stream with progress for `report`."""
@@ -316,21 +325,29 @@ class HttpServerRun:
     def rate(self, seconds: float, connections: int) -> float:
         """Return requests per second. Raises if any request fails, is cut off, or gets an incorrect response."""
         found = self.generate_load(seconds, connections)
-        if not found["requests"] and seconds < MAX_SECONDS:  # the machine was busy
-            return self.rate(MAX_SECONDS, connections)
-        if not found["requests"] or found["not_2xx"] or found["wrong"] or found["broken"]:
-            raise self.process.make_failure(f"under load: {found}")
-        self.check()  # wait until it has nothing left to do that would slow down the next contender
         self.last_rate = found["requests"] / found["seconds"]
         return self.last_rate
 
-    def generate_load(self, seconds: float, connections: int) -> dict[str, float]:
-        """Run the load generator, and return its counts."""
+    def generate_load(self, seconds: float, connections: int, pause: float = 0) -> dict[str, float]:
+        """Run the load generator, with a pause in milliseconds before each call, and return its counts.
+
+        Raises if any request fails, is cut off, or gets an incorrect response.
+        """
+        found = self._run_generator(seconds, connections, pause)
+        if not found["requests"] and seconds < MAX_SECONDS:  # the machine was busy
+            return self.generate_load(MAX_SECONDS, connections, pause)
+        if not found["requests"] or found["not_2xx"] or found["wrong"] or found["broken"]:
+            raise self.process.make_failure(f"under load: {found}")
+        self.check()  # wait until it has nothing left to do that would slow down the next contender
+        return found
+
+    def _run_generator(self, seconds: float, connections: int, pause: float) -> dict[str, float]:
         body = self.load.line.replace(str(ID_PLACEHOLDER), "000000000")
         headers = [part for name, value in self.load.headers.items() for part in ("--header", f"{name}: {value}")]
         options = ["--threads", "1", "--connections", str(connections), "--timeout", f"{TIMEOUT:.0f}s", *headers]
         script = ["--script", str(FOLDER / "calls.lua"), f"http://127.0.0.1:{self.port}/mcp"]
-        arguments = ["--", body, self.load.expected, str(next(self.ids)), *self.sessions[:connections]]
+        numbers = [str(next(self.ids)), f"{pause:f}"]
+        arguments = ["--", body, self.load.expected, *numbers, *self.sessions[:connections]]
         try:
             return run_wrk([self.load.wrk, *options, *script, *arguments], seconds)
         except (RuntimeError, ValueError, LookupError, subprocess.TimeoutExpired) as error:

@@ -55,13 +55,14 @@ def measure_tables(plan: Plan) -> Iterator[Table]:
     measured = measure_in_turns(turns, 1 if plan.quick else ROUNDS, warm=False)
     yield Table(
         name="memory/open",
-        title="Open sessions and streams",
-        about=f"Memory of a server over HTTP for each idle session of {LEGACY}, and for each open stream of such a "
-        "session: the growth of its process, divided by their number.",
+        title="Open sessions, streams and connections",
+        about=f"Memory of a server over HTTP for each idle session of {LEGACY}, for each open stream of such a "
+        "session, and for each connection that stays open after a call: the growth of its process, divided by their "
+        "number.",
         unit="KB",
         better="lower",
         reference=OFFICIAL,
-        columns=["a session", "a stream"],
+        columns=["a session", "a stream", "a connection"],
         rows=make_rows(measured, found),
     )
     log("memory: pending requests")
@@ -76,6 +77,10 @@ def _measure_open(contender: Contender, sessions: int, streams: int) -> Mapping[
         def add_stream(session: str) -> None:
             stack.enter_context(closing(open_stream(server, session)))
 
+        def add_connections(count: int) -> None:
+            for _ in range(count):
+                stack.enter_context(closing(server.call_and_stay(server.sessions[0])))
+
         before = read_memory(server.process, "VmRSS")
         server.open(sessions)
         a_session = (read_memory(server.process, "VmRSS") - before) / sessions
@@ -84,7 +89,12 @@ def _measure_open(contender: Contender, sessions: int, streams: int) -> Mapping[
         before = read_memory(server.process, "VmRSS")
         for session in server.sessions[WARM_UP : WARM_UP + streams]:
             add_stream(session)
-        return {"a session": a_session, "a stream": (read_memory(server.process, "VmRSS") - before) / streams}
+        a_stream = (read_memory(server.process, "VmRSS") - before) / streams
+        add_connections(WARM_UP)
+        before = read_memory(server.process, "VmRSS")
+        add_connections(streams)
+        a_connection = (read_memory(server.process, "VmRSS") - before) / streams
+        return {"a session": a_session, "a stream": a_stream, "a connection": a_connection}
 
 
 def open_stream(server: http.HttpServerRun, session: str) -> HTTPConnection:

@@ -12,9 +12,11 @@ from bench.suites import http
 from bench.suites.processes import JAVA_MAX_WARM_UP_SECONDS, MODERN, Contender, make_python_command
 
 _WRK = shutil.which("wrk")
+__all__ = ["SERVER"]
+
 pytestmark = pytest.mark.skipif(_WRK is None, reason="wrk is not installed")
 
-_SERVER = """
+SERVER = """
 import asyncio, re, sys
 
 UNDER_LOAD, connections = {under_load!r}, 0
@@ -70,7 +72,7 @@ asyncio.run(main())
 def test_a_server_must_respond_correctly_under_load(tmp_path: Path, under_load: str, error: str | None) -> None:
     assert _WRK is not None
     script = tmp_path / "server.py"
-    script.write_text(_SERVER.format(under_load=under_load), encoding="utf-8")
+    script.write_text(SERVER.format(under_load=under_load), encoding="utf-8")
     with http.run_server(
         Contender(under_load, make_python_command(script)), http.Load(_WRK, MODERN, "echo"), 1
     ) as server:
@@ -85,7 +87,7 @@ def test_a_server_must_respond_correctly_under_load(tmp_path: Path, under_load: 
 def test_a_streaming_server_must_report_progress_under_load(tmp_path: Path) -> None:
     assert _WRK is not None
     script = tmp_path / "server.py"
-    script.write_text(_SERVER.format(under_load="responds"), encoding="utf-8")
+    script.write_text(SERVER.format(under_load="responds"), encoding="utf-8")
     with http.start_listening(Contender("no stream", make_python_command(script))) as (process, port):
         server = http.HttpServerRun(process, http.Load(_WRK, MODERN, "report"), port)
         with pytest.raises(ContenderError, match=r"under load: .*'wrong': [1-9]"):

@@ -1,4 +1,4 @@
-"""The picture of where the processor time of a call goes: a bar for each server, with a part for each layer."""
+"""The picture of the processor time of a call: a bar for each server, with a part for each layer."""
 
 from __future__ import annotations
 

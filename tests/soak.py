@@ -1,9 +1,11 @@
 """Load a server and its clients with everything at once, and fail if memory rises: `python -m tests.soak`.
 
-The load is calls on the newest and an older revision, sessions, streams, subscriptions, cancelled calls, large results
-and malformed requests. After a quarter of the time, for caches and pools to fill, samples of the server and of this
-process, which has the clients, are compared: the median slope between any two of them must stay below a bound. A soak
-that has not ended a minute after its time prints what hangs, and fails.
+The load is as many calls as the server can answer, on the newest and an older revision, sessions, streams,
+subscriptions, cancelled calls, large results, malformed requests, clients that read slowly, vanish or are killed, and
+clients that count: each of their calls must be served once, and answered once. After a quarter of the time, for caches
+and pools to fill, samples of the server and of this process, which has the clients, are compared: the median slope
+between any two of them must stay below a bound. At the end, the server must have no more tasks and open files than
+before. A soak that has not ended a minute after its time prints what hangs, and fails.
 """
 
 from __future__ import annotations
@@ -27,8 +29,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import typedmcp
-from tests.server.http.http_wire import WireServer, post, served
+from tests.server.http.http_wire import META, WireServer, call, post, served
 from tests.server.test_fuzz import mutate
+from tests.soak_clients import Tally, count_answers, fill_known_heads, generate_load, kill_a_client, read_slowly, vanish
 from tests.spoken import LEGACY, MODERN_REVISION
 
 __all__ = ["Sample", "ends_within", "judge", "slope"]
@@ -36,10 +39,16 @@ __all__ = ["Sample", "ends_within", "judge", "slope"]
 MAX_OBJECTS_PER_MINUTE: Final = 1500
 """Objects of Python that a process may gain in a minute, which are less than 0.3 MB."""
 MAX_BYTES_PER_MINUTE: Final = 3 << 20
+MAX_TASKS_PER_MINUTE: Final = 60
+MAX_FILES_PER_MINUTE: Final = 60
+"""Tasks and open files that a process may gain in a minute. A leak for each client that vanishes is thousands."""
 _WARM_UP: Final = 0.25
 """The part of the time before the first sample."""
 _SAMPLES: Final = 12
 _CLIENTS: Final = 4
+_COUNTING: Final = 4
+_OWN_TASKS: Final = 2
+"""Tasks that the server starts for itself: one carries calls before Python 3.12, one forgets old sessions."""
 _PATIENCE: Final = 60.0
 """Seconds that everything besides the load may take: the samples, and the end of the clients."""
 
@@ -50,6 +59,8 @@ class Sample(NamedTuple):
     seconds: float
     objects: int
     memory: int
+    tasks: int = 0
+    files: int = 0
 
 
 def slope(samples: list[Sample], field: Callable[[Sample], float]) -> float:
@@ -61,7 +72,11 @@ def slope(samples: list[Sample], field: Callable[[Sample], float]) -> float:
 def main() -> int:
     options = _options()
     seconds, runner = options.seconds, asyncio.Runner()
-    with served() as server, ends_within(seconds + _PATIENCE, runner.get_loop(), server.running.process), runner:
+    with (
+        served("--own-class") as server,
+        ends_within(seconds + _PATIENCE, runner.get_loop(), server.running.process),
+        runner,
+    ):
         return runner.run(_soak(server, seconds))
 
 
@@ -97,24 +112,53 @@ def _awaited(awaited: Any) -> Generator[str]:
 
 
 async def _soak(server: WireServer, seconds: float) -> int:
+    await fill_known_heads(server)
     loop = asyncio.get_running_loop()
-    start = loop.time()
-    load = [asyncio.create_task(_repeat(_work, server, number)) for number in range(_CLIENTS)]
-    load.append(asyncio.create_task(_repeat(_send_malformed, server, _CLIENTS)))
+    start, before, tally = loop.time(), await _held(server), Tally()
+    working = (*[_work] * _CLIENTS, _send_malformed, read_slowly, vanish, kill_a_client)
+    load = [asyncio.create_task(_repeat(work, server, seed)) for seed, work in enumerate(working)]
+    counting = [asyncio.create_task(count_answers(server, random.Random(seed), tally)) for seed in range(_COUNTING)]
+    everything = asyncio.create_task(generate_load(server, seconds))
     samples: dict[str, list[Sample]] = {"server": [], "clients": []}
     for number in range(_SAMPLES):
         share = _WARM_UP + (1 - _WARM_UP) * number / (_SAMPLES - 1)
-        await asyncio.wait(load, timeout=start + share * seconds - loop.time(), return_when=asyncio.FIRST_COMPLETED)
-        if broken := [task for task in load if task.done()]:
+        watched = [*load, *counting]
+        await asyncio.wait(watched, timeout=start + share * seconds - loop.time(), return_when=asyncio.FIRST_COMPLETED)
+        if broken := [task for task in watched if task.done()]:
             broken[0].result()
-        held = await _held(server)
-        samples["server"].append(Sample(loop.time(), held["objects"], held["memory"]))
+        samples["server"].append(_sample(loop.time(), await _held(server)))
         gc.collect()
-        samples["clients"].append(Sample(loop.time(), len(gc.get_objects()), _resident()))
+        here = {"objects": len(gc.get_objects()), "memory": _resident(), "tasks": len(asyncio.all_tasks())}
+        samples["clients"].append(_sample(loop.time(), {**here, "files": len(os.listdir("/proc/self/fd"))}))
+    tally.stopping = True
     for task in load:
         task.cancel()
     await asyncio.wait(load)
-    return judge(samples)
+    await asyncio.gather(*counting, everything)
+    return judge(samples) | await _judge_end(server, before, tally)
+
+
+def _sample(seconds: float, held: dict[str, int]) -> Sample:
+    return Sample(seconds, held["objects"], held["memory"], held["tasks"], held["files"])
+
+
+async def _judge_end(server: WireServer, before: dict[str, int], tally: Tally) -> int:
+    """Print what was counted and what is left, and return 1 if it is not what it should be."""
+    loop = asyncio.get_running_loop()
+    until, held = loop.time() + _PATIENCE / 2, await _held(server)
+    while _is_more(held, before) and loop.time() < until:
+        await asyncio.sleep(0.1)
+        held = await _held(server)
+    is_wrong = not (tally.sent == tally.answered == held["calls"] > 0)
+    print(f"counted: {tally.sent} calls sent, {held['calls']} served, {tally.answered} answered{', wrong' * is_wrong}")
+    is_left = _is_more(held, before)
+    tasks, files = held["tasks"] - before["tasks"], held["files"] - before["files"]
+    print(f"left at the end: {tasks} tasks, {files} open files{', leaking' * is_left}")
+    return int(is_wrong or is_left)
+
+
+def _is_more(held: dict[str, int], before: dict[str, int]) -> bool:
+    return held["tasks"] > before["tasks"] + _OWN_TASKS or held["files"] > before["files"]
 
 
 def judge(samples: dict[str, list[Sample]]) -> int:
@@ -122,8 +166,11 @@ def judge(samples: dict[str, list[Sample]]) -> int:
     status = 0
     for name, taken in samples.items():
         objects, memory = slope(taken, lambda each: each.objects), slope(taken, lambda each: each.memory)
+        tasks, files = slope(taken, lambda each: each.tasks), slope(taken, lambda each: each.files)
         is_rising = objects > MAX_OBJECTS_PER_MINUTE or memory > MAX_BYTES_PER_MINUTE
-        print(f"{name}: {objects:+.0f} objects and {memory / 2**20:+.2f} MB a minute{', rising' * is_rising}")
+        is_rising |= tasks > MAX_TASKS_PER_MINUTE or files > MAX_FILES_PER_MINUTE
+        rise = f"{objects:+.0f} objects, {memory / 2**20:+.2f} MB, {tasks:+.0f} tasks and {files:+.0f} files a minute"
+        print(f"{name}: {rise}{', rising' * is_rising}")
         status |= is_rising
     return status
 
@@ -169,11 +216,12 @@ async def _send_malformed(server: WireServer, rng: random.Random) -> None:
 
 
 async def _held(server: WireServer) -> dict[str, int]:
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "held", "_meta": META}}
     reader, writer = await asyncio.open_connection(*server.address)
-    writer.write(b"GET /held HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+    writer.write(call(message, {"Connection": "close"}))
     body = (await reader.read()).partition(b"\r\n\r\n")[2]
     writer.close()
-    held: dict[str, int] = json.loads(body)
+    held: dict[str, int] = json.loads(json.loads(body)["result"]["content"][0]["text"])
     return held
 
 

@@ -1,4 +1,4 @@
-"""Where the processor time of a call over HTTP goes: the stack of a server under load, sampled by py-spy (Linux)."""
+"""The processor time of a call over HTTP by layer: the stack of a server under load, sampled by py-spy (Linux)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def measure_tables(plan: Plan) -> Iterator[Table]:
     turns = {one.name: partial(_measure, one, load, plan, py_spy) for one in found}
     yield Table(
         name=f"layers/http-{MODERN}",
-        title=f"Where the processor time of a call over HTTP goes, {MODERN}",
+        title=f"Processor time of a call over HTTP by layer, {MODERN}",
         about=f"Calls of a tool that echoes 20 bytes over {CONNECTIONS} connections: the processor time of a call, by "
         "the share of the samples of the stack that each layer has.",
         unit="µs",

@@ -1,4 +1,4 @@
-"""Where the processor time of a call goes: the layer of a sample, and the picture."""
+"""The processor time of a call by layer: the layer of a sample, and the picture."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """A server over HTTP that shows what it keeps: `over_http.py [BODY_LIMIT]` prints its address once it listens.
 
 `/held` returns the number of objects and the memory of the process, after a garbage collection. `/changed` notifies all
-listeners that the tools have changed.
+listeners that the tools have changed. With `--own-class` in place of a limit, uvicorn runs the application alone, with
+the protocol class of `run("http")`; the tool `held` returns the same as `/held`.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import os
 import socket
 import sys
 from pathlib import Path
@@ -20,19 +22,20 @@ import typedmcp
 from typedmcp.dialect import handlers, structs
 from typedmcp.errors import MissingCapabilityError
 from typedmcp.stores import StoreLimits
+from typedmcp_http import HttpProtocol
 
 PROPERTIES = {"region": {"type": "string", "x-mcp-header": "Region"}, "n": {"type": "integer"}}
 SCHEMA = {"type": "object", "properties": PROPERTIES}
 
 
-TOOLS = ("echo", "other", "many", "large", "asks", "fails")
+TOOLS = ("echo", "other", "many", "large", "asks", "fails", "count", "held")
 
 
 class Handler(handlers.ServerStub[typedmcp.Context]):
     """Tools that return their own name, or as many texts as the call wants."""
 
     def __init__(self) -> None:
-        self.progress_count = 0
+        self.progress_count = self.call_count = 0
 
     async def list_tools(
         self, _params: structs.PaginatedRequestParams, _ctx: typedmcp.Context
@@ -54,7 +57,22 @@ class Handler(handlers.ServerStub[typedmcp.Context]):
         if params.name == "large":
             await asyncio.sleep(0)
             text = "x" * int(arguments["n"])
+        if params.name == "count":
+            self.call_count += 1
+            await ctx.progress(self.call_count)
+            text = f"counted {arguments['n']}"
+        if params.name == "held":
+            text = json.dumps(await self.held())
         return structs.CallToolResult(content=[structs.TextContent(text=text)], result_type="complete")
+
+    async def held(self) -> dict[str, int]:
+        """Return what the process holds, and what the handler has counted."""
+        for _ in range(3):
+            gc.collect()
+            await asyncio.sleep(0)
+        counted = {"progress": self.progress_count, "calls": self.call_count}
+        process = {"memory": status("VmRSS"), "most": status("VmHWM"), "files": len(os.listdir("/proc/self/fd"))}
+        return {"objects": len(gc.get_objects()), "tasks": len(asyncio.all_tasks()), **counted, **process}
 
     async def list_resources(
         self, _params: structs.PaginatedRequestParams, _ctx: typedmcp.Context
@@ -86,25 +104,18 @@ class App:
         self.config = typedmcp.ServerConfig(
             self.handler, name="over-http", version="1", on_diagnostic=print_diagnostic, limits=limits
         )
-        store = typedmcp.MemoryStore(limits=StoreLimits(client_share_percent=100))
+        store = typedmcp.MemoryStore(limits=StoreLimits(client_share_percent=100, kept_bytes=16 << 20))
         self.app: Any = typedmcp.asgi(self.config, sse_path="/sse", store=store)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         path = scope.get("path")
         if path == "/held":
-            await self.answer(send, await self.held())
+            await self.answer(send, await self.handler.held())
         elif path == "/changed":
             self.config.changes.tools_changed()
             await self.answer(send, {})
         else:
             await self.app(scope, receive, send)
-
-    async def held(self) -> dict[str, int]:
-        for _ in range(3):
-            gc.collect()
-            await asyncio.sleep(0)
-        memory = {"memory": status("VmRSS"), "most": status("VmHWM")}
-        return {"objects": len(gc.get_objects()), "progress": self.handler.progress_count, **memory}
 
     async def answer(self, send: Any, value: dict[str, int]) -> None:
         body = json.dumps(value).encode()
@@ -114,11 +125,15 @@ class App:
 
 
 def main() -> None:
-    limit = int(sys.argv[1]) if len(sys.argv) > 1 else 4 << 20
+    argument = sys.argv[1] if len(sys.argv) > 1 else str(4 << 20)
     with socket.create_server(("127.0.0.1", 0), backlog=2048) as listening:
         print(f"http://127.0.0.1:{listening.getsockname()[1]}", flush=True)
         options: dict[str, Any] = {"log_level": "warning", "access_log": False, "ws": "none"}
-        config = uvicorn.Config(App(limit), http="httptools", timeout_graceful_shutdown=2, **options)
+        if argument == "--own-class":
+            app, options["http"] = App(4 << 20).app, HttpProtocol
+        else:
+            app, options["http"] = App(int(argument)), "httptools"
+        config = uvicorn.Config(app, timeout_graceful_shutdown=2, **options)
         uvicorn.Server(config).run(sockets=[listening])
 
 

@@ -88,8 +88,7 @@ def explanation_of(value: Any, hint: Any, place: str = "x") -> str:
         (dict[int, str], {"1": "a", "b": "c"}, 'x: key "b": expected integer, got string'),
         (dict[Annotated[str, at.MaxLen(2)], int], {"ab": 1, "abc": 1}, 'x: key "abc": expected string of length <= 2'),
         (dict[str, dict[Level, int]], {"a": {"1": 1}, "b": {"3": 1}}, 'x.b: key "3": expected "1" or "2", got "3"'),
-        (Model, {"by_number": {"a": 1}}, 'x.by_number: key "a": input should be a valid integer, unable to parse '
-         "string as an integer"),
+        (Model, {"by_number": {"a": 1}}, 'x.by_number: key "a": expected integer'),
     ],
 )  # fmt: skip
 def test_places_contain_the_keys_of_mappings(hint: Any, value: Any, text: str) -> None:
@@ -238,6 +237,15 @@ class Careless:
         raise failures[self.x - 1]
 
 
+@dataclass
+class Negative:
+    x: int
+
+    def __post_init__(self) -> None:
+        if self.x >= 0:
+            raise ValueError("too large")
+
+
 class CarelessModel(BaseModel):
     x: int
 
@@ -258,24 +266,21 @@ TENTHS: Any = Annotated[Decimal, at.MultipleOf(Decimal("0.1"))]
     "hint, value, text",
     [
         (re.Pattern, "(?P<a", "x: not a regular expression: missing >, unterminated name at position 4"),
-        (Annotated[Decimal, Field(ge=1)], "NaN", "x: expected Decimal >= 1"),
-        (TENTHS, "Infinity", "x: expected Decimal that's a multiple of 0.1"),
-        (TENTHS, 1e308, "x: expected Decimal that's a multiple of 0.1"),
+        (Annotated[Decimal, Field(ge=1)], "NaN", 'x: expected Decimal >= 1, got "NaN"'),
+        (TENTHS, "Infinity", 'x: expected Decimal that\'s a multiple of 0.1, got "Infinity"'),
+        (TENTHS, 1e308, "x: expected Decimal that's a multiple of 0.1, got 1e+308"),
         (Annotated[list[int], at.Predicate(_first)], [], "x: expected list[int] for which _first holds"),
         (Careless, {"x": 1}, "x: too small"),
         (list[Careless], [{"x": 1}], "x[0]: too small"),
         (Careless, {"x": 2}, "x: of no use"),
         (Careless, {"x": 3}, "x: the value was rejected"),
         (Careless, {"x": 4}, "x: a\\u001b[2J"),
-        (dict[str, Careless], {"a": {"x": 3}}, "x: the value was rejected"),
-        (CarelessModel, {"x": 1}, "x.x: value error, too small"),
+        (dict[str, Careless], {"a": {"x": 3}}, "x.a: the value was rejected"),
+        (CarelessModel, {"x": 1}, "x.x: too small"),
         (list[CarelessModel], [{"x": 3}], "x[0]: the value was rejected"),
         (CarelessModel | None, {"x": 4}, "x: the value was rejected"),
-        (
-            User | Careless,
-            {"x": 3},
-            "x: fits none of User | Careless: the value was rejected; name: required, but missing",
-        ),
+        (User | Careless, {"x": 3}, "x: the value was rejected"),
+        (Careless | Negative, {"x": 3}, "x: fits none of Careless | Negative: the value was rejected; too large"),
     ],
 )
 def test_only_value_and_type_errors_are_shown_to_callers(hint: Any, value: Any, text: str) -> None:

@@ -164,7 +164,7 @@ class _Adapter:
         if models:  # Pydantic chooses among its own classes
             options.insert(arguments.index(models[0]), pydantic_input(Union[tuple(models)]))  # noqa: UP007
         made: Any = Union[tuple(options)]  # noqa: UP007
-        return made if is_native(made) else union_type(options, _property_names)
+        return made if is_native(made) and not _are_mixed(options) else union_type(options, _property_names)
 
     def _adapt_alias(self, hint: object, constraints: Mapping[str, Any] | None) -> Any:
         if (custom := self._find_unfinished(hint)) is not None:
@@ -247,6 +247,20 @@ class _Adapter:
         if kind in _MAPPINGS and _strip_annotated(made[0]) not in (str, Any):
             return keyed_dict(key_type(arguments[0], made[0]), made[1])
         return hint if made == arguments else kind[made]
+
+
+def _are_mixed(options: Sequence[Any]) -> bool:
+    """Return whether constraints of one option would apply to another: msgspec keeps those of each JSON type once."""
+    if not any(get_origin(option) is Annotated for option in options):
+        return False
+    found: dict[Any, str] = {}
+    for option in options:
+        bare = _strip_annotated(option)
+        kind = float if bare is int else get_origin(bare) or bare
+        metadata = repr(getattr(option, "__metadata__", ()))
+        if found.setdefault(kind, metadata) != metadata:
+            return True
+    return False
 
 
 def _adapt_class(kind: Any) -> Any:

@@ -44,6 +44,8 @@ class CustomType(type):
     """Returns the JSON Schema."""
     is_referenced: bool = False
     """True once another type refers to this one."""
+    options: Sequence[Any] = ()
+    """The types that values are first decoded as: one, or the options of a union."""
 
     def __instancecheck__(cls, value: object) -> bool:
         return True  # msgspec asks whether `dec_hook` returned an instance of the type
@@ -56,10 +58,11 @@ def custom_type(
     name: str,
     decode: Callable[[Any], Any] | None = None,
     describe: Callable[[SchemaOf], JsonSchema] | None = None,
+    options: Sequence[Any] = (),
 ) -> CustomType:
     """Create a custom type. Its functions may follow later, so that they can refer to the type."""
     made: Any = CustomType(name, (), {})
-    made.decode, made.describe = decode, describe
+    made.decode, made.describe, made.options = decode, describe, options
     return made  # type: ignore[no-any-return]
 
 
@@ -117,7 +120,7 @@ def define(custom: CustomType, inner: object, construct: Callable[[Any], Any] | 
         definitions = schema.pop("$defs", {})
         return {**reference, "$defs": {name: schema, **definitions}}
 
-    custom.decode, custom.describe = decode, describe
+    custom.decode, custom.describe, custom.options = decode, describe, [inner]
 
 
 # Types made of others
@@ -130,7 +133,11 @@ def converted_type(kind: Any, inner: Any) -> Any:
     """
     if kind.__module__ == "collections.abc":  # an abstract class needs no instance of its own
         return inner
-    return custom_type(type_name(kind), lambda value: kind(convert(value, inner)), lambda schema_of: schema_of(inner))
+
+    def decode(value: object) -> Any:
+        return kind(convert(value, inner))
+
+    return custom_type(type_name(kind), decode, lambda schema_of: schema_of(inner), [inner])
 
 
 def constrained_type(
@@ -152,7 +159,7 @@ def constrained_type(
         schema = schema_of(inner)
         return {**schema, **schema_keywords(constraints, schema.get("type"))}
 
-    return custom_type(name, decode, describe)
+    return custom_type(name, decode, describe, [inner])
 
 
 def _holds(predicate: Callable[[Any], Any], value: object) -> bool:
@@ -260,7 +267,7 @@ def keyed_dict(keys: object, values: object) -> CustomType:
     hint = dict.__class_getitem__((keys, values))
 
     def decode_keys(value: object) -> Any:
-        made = convert(value, dict.__class_getitem__((str, values)))
+        made = convert(value, inner)
         return {convert(key, keys): item for key, item in made.items()}  # msgspec does not pass keys to `dec_hook`
 
     def describe(schema_of: SchemaOf) -> JsonSchema:
@@ -272,7 +279,9 @@ def keyed_dict(keys: object, values: object) -> CustomType:
     def decode(value: object) -> Any:
         return convert(value, hint)
 
-    return custom_type(type_name(hint), decode_keys if _contains_custom_type(keys) else decode, describe)
+    is_plain = not _contains_custom_type(keys)
+    inner = dict.__class_getitem__((str, values))
+    return custom_type(type_name(hint), decode if is_plain else decode_keys, describe, [inner])
 
 
 def _contains_custom_type(hint: object) -> bool:
@@ -333,6 +342,7 @@ def union_type(options: Sequence[Any], property_names: Callable[[Any], Iterable[
         names,
         lambda value: _try_once(value, try_options),
         lambda schema_of: {"anyOf": [schema_of(option) for option in options]},
+        options,
     )
 
 

@@ -105,6 +105,8 @@ class _Inliner:
         inner, size = found
         self._left -= size
         rest = {key: value for key, value in schema.items() if key != "$ref"}
+        if "required" in rest:  # beside a reference to an option whose tag has a default
+            inner = {**inner, "required": [*dict.fromkeys([*rest.pop("required"), *inner.get("required", ())])]}
         if (rest.keys() & inner.keys()) - ANNOTATIONS:
             return {"allOf": [inner], **rest}
         return {**inner, **rest}

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from typing import Annotated, Any, get_args, get_origin
+from collections.abc import Sequence
+from typing import Annotated, Any, Final, get_args, get_origin
 
 import msgspec
 
 from typedmcp_schemas.constraints import read_metadata
 from typedmcp_schemas.custom_types import CustomType, SchemaOf, custom_type, type_name
-from typedmcp_schemas.definitions import JsonSchema
+from typedmcp_schemas.definitions import JsonSchema, reference_name
 from typedmcp_schemas.error_text import format_path_part
-from typedmcp_schemas.json_types import is_object
+from typedmcp_schemas.json_types import is_array, is_object
 from typedmcp_schemas.keywords import LIST_KEYWORDS, SCHEMA_KEYWORDS
 from typedmcp_schemas.reasons import describe_key
 from typedmcp_schemas.records import parts_of
-from typedmcp_schemas.values import UnsupportedTypeError, ValueConversionError, is_pydantic
+from typedmcp_schemas.values import LibraryError, UnsupportedTypeError, ValueConversionError, is_pydantic
 
 __all__ = ["pydantic_input", "pydantic_output"]
+
+_MAX_ERRORS: Final = 100
+"""Errors of a value that are kept."""
+_VERBOSE: Final = r"^Input should be (?:a valid )?([^,]+)(,.*)?$"
 
 
 def pydantic_input(hint: Any) -> CustomType:
@@ -40,7 +46,7 @@ def pydantic_input(hint: Any) -> CustomType:
 
     def describe(_: SchemaOf) -> JsonSchema:
         try:
-            return _without_titles(adapter.json_schema(), type_name(hint))
+            return _with_tags(_without_titles(adapter.json_schema(), type_name(hint)))
         except PydanticUserError as error:
             raise _unsupported(hint, error) from error
 
@@ -92,6 +98,42 @@ def _without_titles(schema: Any, name: str = "") -> JsonSchema:
     return made
 
 
+def _with_tags(schema: JsonSchema) -> JsonSchema:
+    """Require the tags of unions, also those with defaults: Pydantic does, and does not say so in its schema."""
+    uses: dict[str, list[tuple[JsonSchema, list[str]]]] = {}
+    _collect_uses(schema, [], uses)
+    for name, found in uses.items():
+        common = [tag for tag in found[0][1] if all(tag in tags for _, tags in found)]
+        if name in schema.get("$defs", {}):
+            _require(schema["$defs"][name], common)
+            for reference, tags in found:  # of a model that is used without the union, too
+                _require(reference, [tag for tag in tags if tag not in common])
+    return schema
+
+
+def _collect_uses(node: Any, tags: list[str], uses: dict[str, list[tuple[JsonSchema, list[str]]]]) -> None:
+    """Find all references to definitions, each with the tags of the unions that it is an option of."""
+    if is_array(node):
+        for item in node:
+            _collect_uses(item, [], uses)
+    if not is_object(node):
+        return
+    if "$ref" in node:
+        uses.setdefault(reference_name(node), []).append((node, tags))
+    own = node.get("discriminator", {}).get("propertyName")
+    for key, value in node.items():
+        if key == "oneOf" and own is not None:
+            for option in value:
+                _collect_uses(option, [*tags, own], uses)
+        elif key != "discriminator":
+            _collect_uses(value, [], uses)
+
+
+def _require(schema: JsonSchema, names: Sequence[str]) -> None:
+    if missing := [name for name in names if name not in schema.get("required", ())]:
+        schema["required"] = [*missing, *schema.get("required", ())]
+
+
 def _title_of(name: str) -> str:
     return name.title().replace("_", " ").strip()
 
@@ -101,12 +143,21 @@ def _unsupported(hint: object, error: Exception) -> UnsupportedTypeError:
 
 
 def _conversion_error(error: Any) -> ValueConversionError:
-    """Convert Pydantic's `ValidationError`: its first error, with the place."""
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    place, reason = first["loc"], first["msg"]
+    """Convert Pydantic's `ValidationError`: its first error, with the place, and all errors."""
+    found = [*map(_read_error, error.errors(include_url=False, include_input=False)[:_MAX_ERRORS])]
+    made = ValueConversionError(found[0].reason, "".join(map(format_path_part, found[0].place)))
+    made.others = found
+    return made
+
+
+def _read_error(error: Any) -> LibraryError:
+    place, kind = error["loc"], error["type"]
+    reason = re.sub(_VERBOSE, r"expected \1", error["msg"].removeprefix("Value error, "))
+    if kind == "string_pattern_mismatch":
+        reason = f"expected string matching regex {error['ctx']['pattern']!r}"  # as msgspec says it
     if place[-1:] == ("[key]",):
         place, reason = place[:-2], describe_key(place[-2], reason)
-    return ValueConversionError(reason, "".join(map(format_path_part, place)))
+    return LibraryError(place, kind, reason)
 
 
 def _contains_pydantic(hint: object) -> bool:

@@ -15,7 +15,7 @@ from msgspec import UNSET
 from typedmcp_schemas.error_text import clip, escape_unprintable, format_path_part, format_value
 from typedmcp_schemas.values import REJECTED, ValueConversionError
 
-__all__ = ["describe_error", "describe_key", "shorten"]
+__all__ = ["describe_error", "describe_key", "explain_reason", "locate_error", "shorten"]
 
 _PLACE_PREFIX: Final = " - at `"
 _KEY_PREFIX: Final = "key` in `"
@@ -32,6 +32,12 @@ def describe_error(error: BaseException, place: str = "") -> str:
 
     `place` is the name of the whole value. The keys of mappings are not named: msgspec writes `[...]` for them.
     """
+    where, reason = locate_error(error, place)
+    return f"{where}: {reason}" if where else reason
+
+
+def locate_error(error: BaseException, place: str = "") -> tuple[str, str]:
+    """Return the place of a conversion error, and the reason."""
     where = place
     while True:
         if isinstance(error, ValueConversionError):
@@ -44,13 +50,21 @@ def describe_error(error: BaseException, place: str = "") -> str:
         if not isinstance(error.__cause__, ValueConversionError):
             break
         where, error = where + path, error.__cause__
-    where, reason = shorten((where + path).removeprefix(".")), shorten(reason)
-    return f"{where}: {reason}" if where else reason
+    return shorten((where + path).removeprefix(".")), shorten(reason)
 
 
 def describe_key(key: object, reason: str) -> str:
     """Return the message for a key that does not fit, with the mapping as its place."""
     return f"key {format_value(key)}: {_plain(reason)}"
+
+
+def explain_reason(reason: str, value: object) -> str:
+    """Return a reason in the words of JSON Schema, with the value that does not fit, if it is short."""
+    text = shorten(_plain(reason))
+    is_short = value is None or isinstance(value, str | int | float)
+    if not is_short or not text.startswith(("expected ", "invalid ")) or ", got " in text:
+        return text
+    return f"{text}, got {format_value(value)}"
 
 
 def shorten(text: str) -> str:

@@ -21,14 +21,13 @@ from typedmcp_schemas.arguments import MAX_FAULTS, ArgumentError, join_faults, j
 from typedmcp_schemas.constraints import read_metadata
 from typedmcp_schemas.definitions import JsonSchema, object_schema
 from typedmcp_schemas.error_text import format_path_part
-from typedmcp_schemas.examination import NOT_EXAMINED, Examined, examine, explain_unknown
+from typedmcp_schemas.examination import NOT_EXAMINED, Examined, ValueFault, examine, explain_unknown
 from typedmcp_schemas.explanations import explain
 from typedmcp_schemas.integers import to_integers
 from typedmcp_schemas.portable import portable_schema_of
 from typedmcp_schemas.records import field_with_default, fill_defaults, has_dataclass, parameters_of
 from typedmcp_schemas.values import (
     UnsupportedTypeError,
-    ValueConversionError,
     convert,
     dec_hook,
     encode_default,
@@ -418,24 +417,19 @@ class Signature:
         schema = {**self._exact_schema, "required": required}
         return fitting, examine(others, schema, member="argument", is_strict=is_strict)
 
-    def _faults_of(self, found: Examined) -> list[str]:
-        """Return the faults that the schema finds in arguments, and those of the arguments in which it finds none."""
+    def _faults_of(self, found: Examined) -> list[ValueFault]:
+        """Return the faults that the schema finds in arguments, and those that it does not say."""
         faults = [*found.faults]
-        for name, value in found.value.items():
-            # More are not shown, or would need too much work.
-            if len(faults) > MAX_FAULTS or (NOT_EXAMINED in faults and len(faults) > 1):
-                break
-            place = format_path_part(name)
-            where = place.removeprefix(".")
-            if any(fault.startswith((f"{where}:", f"{where}.", f"{where}[")) for fault in found.faults):
-                continue
-            try:
-                convert(value, self._hint_of(name))
-            except (ValueConversionError, RecursionError) as fault:
-                faults.append(explain(fault, place))
-            except KeyError:  # an unknown name
-                break
-        return faults
+        if len(faults) > MAX_FAULTS or (NOT_EXAMINED in faults and len(faults) > 1):
+            return faults  # more are not shown, or would need too much work
+        from typedmcp_schemas.faults import find_other_faults  # few calls have faults
+
+        parts = [
+            (format_path_part(name), value, self._hint_of(name))
+            for name, value in found.value.items()
+            if name in self._by_name or self.takes_rest
+        ]
+        return faults + find_other_faults(parts, faults, MAX_FAULTS)
 
     def _bind_rest(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         return {name: convert(arguments[name], self.rest) for name in self._names_of_rest(arguments)}

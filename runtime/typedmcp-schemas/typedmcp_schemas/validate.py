@@ -11,11 +11,12 @@ https://modelcontextprotocol.io/specification/2026-07-28/basic#schema-validation
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import islice
 from math import inf
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ import msgspec
 
 from typedmcp_schemas.definitions import JsonSchema
 from typedmcp_schemas.error_text import clip, escape_unprintable, format_value
+from typedmcp_schemas.examination import ValueFault, is_known
 from typedmcp_schemas.lookahead import expand_lookahead
 from typedmcp_schemas.pattern_cost import PatternMeter, find_patterns, pattern_options
 from typedmcp_schemas.schema_cost import (
@@ -63,6 +65,16 @@ _MAX_EXPLAINED_BYTES: Final = 64 << 10
 _MAX_EXPLANATION_BYTES: Final = 4 << 20
 """The maximum number of bytes that the validator may keep for that."""
 
+_MAX_FAULTS: Final = 20
+"""Errors of one value that are read."""
+_MAX_UNFOLDED: Final = 10
+"""Unions within each other whose alternatives are looked at."""
+_EXAMINED: Final = frozenset({
+    "additionalProperties", "anyOf", "const", "enum", "exclusiveMaximum", "exclusiveMinimum", "maxItems", "maxLength",
+    "maxProperties", "maximum", "minItems", "minLength", "minProperties", "minimum", "oneOf", "propertyNames",
+    "required", "type",
+})  # fmt: skip
+"""Keywords of faults that `examine` finds as well."""
 _SHOWN_CHARACTERS: Final = 300
 _DIALECTS: Final = frozenset(
     f"{scheme}:{META_SCHEMAS}{name}/schema"
@@ -108,6 +120,30 @@ class SchemaValidator:
                 path, reason = _read_error(error)
                 return _with_place(format_path(name, path), reason)
         return _with_place(name, otherwise)
+
+    def find_faults(self, value: object, known: Sequence[ValueFault]) -> list[ValueFault]:
+        """Return the faults of a value that does not fit: those that `examine` has found, and those that it cannot."""
+        faults = [*known]
+        if self.max_explained_bytes < inf and len(msgspec.json.encode(value)) > self.max_explained_bytes:
+            return faults
+        for error in islice(self.validator.iter_errors(value), _MAX_FAULTS):
+            for each in _unfold(error, 0):
+                path, reason = _read_error(each)
+                if each.kind.name == "required":  # also of `dependentRequired`
+                    path, reason = (*path, each.kind.property), "required, but missing"
+                fault = ValueFault.at(format_path("", path), reason)
+                if fault not in faults and not (each.kind.name in _EXAMINED and is_known(fault.place, known)):
+                    faults.append(fault)
+        return faults
+
+
+def _unfold(error: Any, depth: int) -> list[Any]:
+    """Return the errors of the alternative that a value is closest to, if there is only one, or else the error."""
+    options: list[list[Any]] = getattr(error.kind, "context", None) or []
+    ranks = [(-min(len(each.instance_path) for each in option), len(option)) for option in options]
+    if not ranks or ranks.count(min(ranks)) > 1 or depth == _MAX_UNFOLDED:
+        return [error]
+    return [inner for each in options[ranks.index(min(ranks))] for inner in _unfold(each, depth + 1)]
 
 
 def compile_schema(schema: Mapping[str, Any] | bytes, *, is_trusted: bool = False) -> SchemaValidator:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import NoneType
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 from msgspec import UNSET
@@ -15,6 +15,7 @@ from typedmcp_schemas.nesting import decode_json
 
 __all__ = [
     "REJECTED",
+    "LibraryError",
     "UnsupportedTypeError",
     "ValueConversionError",
     "convert",
@@ -34,11 +35,24 @@ class UnsupportedTypeError(TypeError):
     """A type that has no JSON form here."""
 
 
+class LibraryError(NamedTuple):
+    """A fault that a library has found in a value."""
+
+    place: tuple[int | str, ...]
+    """Keys and indexes, between which there may be names of alternatives."""
+    kind: str
+    """The library's name for faults of this kind."""
+    reason: str
+
+
 class ValueConversionError(ValueError):
     """A value does not fit its type: for `reason()` at `path`, or because of the exception that is its cause.
 
-    With a cause, `value` and `hint` are what was converted: `explain` finds the place with them.
+    With a cause, `value` and `hint` are what was converted: `explain` finds the place with them. `others` are the
+    errors of a library that names all faults of a value.
     """
+
+    others: Sequence[LibraryError] = ()
 
     def __init__(self, reason: str = "", path: str = "", *, value: object = UNSET, hint: object = UNSET) -> None:
         super().__init__(reason)

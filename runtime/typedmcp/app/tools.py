@@ -222,7 +222,7 @@ class Tool:
         found = examine(given, schema, member="argument", is_strict=self._is_strict, has_formats=False)
         wrong = validator.find_error(found.value, "")
         if wrong is not None:
-            raise ArgumentError(join_faults(found.faults) or wrong)
+            raise ArgumentError(join_faults(validator.find_faults(found.value, found.faults)) or wrong)
         if found.repairs:
             self._tolerate(ctx, join_repairs(found.repairs))
         return cast("Mapping[str, Any]", found.value)

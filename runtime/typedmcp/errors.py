@@ -189,9 +189,9 @@ class RemoteError(Error):
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         if type(code) is not int:
             raise TypeError(f"code must be an integer, not {code!r}")
-        super().__init__(message)
         self.code = code
-        self.message = message
+        self.message: str = message.encode(errors="backslashreplace").decode()  # a name of a file may be no Unicode
+        super().__init__(self.message)
         self.data = data
 
     @staticmethod

@@ -7,7 +7,7 @@ import gc
 import logging
 import re
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,10 @@ from pydantic import BaseModel, field_serializer
 
 import typedmcp
 from tests.cases import each
+from tests.serving import serving_http
 from typedmcp import Context, Diagnostic, Server, ServerConfig
+from typedmcp.dialect import structs
+from typedmcp_extensions.tasks import ClientTasks, ServerTasks
 
 HERE = re.escape(__file__)
 
@@ -255,3 +258,195 @@ def test_the_traceback_of_a_serializer_is_logged(caplog: pytest.LogCaptureFixtur
     log = _logged(caplog, _call_it, server)
     assert "in serialize" in log
     assert "cannot serialize" in log
+
+
+# Text that is no Unicode
+
+NAME = b"caf\xe9.txt".decode("utf-8", "surrogateescape")
+"""The name of a file, as `os.listdir` returns it."""
+ESCAPED = r"caf\udce9.txt"
+
+
+def text_of_name() -> str:
+    return NAME
+
+
+def text_by(x: str) -> str:
+    return NAME
+
+
+async def awaited_text() -> str:
+    return NAME
+
+
+def without_annotation():  # type: ignore[no-untyped-def]
+    return NAME
+
+
+def names() -> list[str]:
+    return [NAME]
+
+
+def key() -> dict[str, int]:
+    return {NAME: 1}
+
+
+def block() -> structs.TextContent:
+    return structs.TextContent(text=NAME)
+
+
+def whole() -> structs.CallToolResult:
+    return structs.CallToolResult(content=[], structured_content={"a": [NAME]})
+
+
+async def question(ctx: Context) -> Any:
+    return await ctx.elicit(f"Open {NAME}?", bool)
+
+
+@each("function", [text_of_name, awaited_text, without_annotation, names, key, block, whole])
+@each("path", ["itself", "mounted", "in middleware", "over HTTP", "legacy", "a task"])
+def test_a_result_that_is_no_unicode_is_a_failed_call_and_the_report_names_the_function(
+    function: Callable[..., Any], path: str
+) -> None:
+    async def main() -> None:
+        inner = Server("inner", extensions=[ServerTasks()])
+        inner.add_tool(function, name="it", task="optional" if path == "a task" else None)
+        server, name = inner, "it"
+        if path == "mounted":
+            server, name = Server("outer"), "m_it"
+            server.mount(inner, "m")
+        if path == "in middleware":
+            server.middleware(pass_on)
+        reports = list[Diagnostic]()
+        config = ServerConfig(server, on_diagnostic=reports.append)
+        options: Any = {"extensions": [ClientTasks()]} if path == "a task" else {}
+        if path == "legacy":
+            options["version"] = "2025-06-18"
+        async with AsyncExitStack() as stack:
+            target: Any = config
+            if path == "over HTTP":
+                target = await stack.enter_async_context(serving_http(typedmcp.asgi(config))) + "/mcp"
+            client = await stack.enter_async_context(typedmcp.connect(target, **options))
+            result = await client.call_tool(name, {})
+        assert result.is_error
+        assert typedmcp.text_of(result) == "it failed"
+        (report,) = reports
+        place = f"tool 'it' failed: {function.__name__}() at {__file__}:{function.__code__.co_firstlineno} returned"
+        assert report.text.startswith(place)
+        assert 'return Unicode, such as text.encode(errors="backslashreplace").decode()' in report.text
+        assert ESCAPED in report.text or function is key
+
+    asyncio.run(main())
+
+
+async def pass_on(ctx: Context, params: Any, call_next: Any) -> Any:
+    return await call_next()
+
+
+def test_resources_and_prompts_that_are_no_unicode_are_reported_with_their_function() -> None:
+    async def main() -> None:
+        inner, server = Server("inner"), Server("outer")
+        inner.add_resource(text_of_name, "data://it")
+        inner.add_resource(text_by, "data://x/{x}")
+        inner.add_prompt(text_of_name, name="it")
+        server.mount(inner, "m")
+        for target, prefix in ((inner, ""), (server, "m")):
+            reports = list[Diagnostic]()
+            async with typedmcp.connect(ServerConfig(target, on_diagnostic=reports.append)) as client:
+                slash = f"{prefix}/" * bool(prefix)
+                for uri in (f"data://{slash}it", f"data://{slash}x/1"):
+                    with pytest.raises(typedmcp.RemoteError, match="internal error in resources/read"):
+                        await client.read_resource(uri)
+                with pytest.raises(typedmcp.RemoteError, match="internal error in prompts/get"):
+                    await client.get_prompt("m_it" if prefix else "it")
+            assert [__file__ in report.text for report in reports] == [True] * 3
+            assert all(ESCAPED in report.text for report in reports)
+
+    asyncio.run(main())
+
+
+def test_texts_of_errors_and_of_questions_that_are_no_unicode() -> None:
+    async def main() -> None:
+        server, reports = Server(), list[Diagnostic]()
+
+        @server.tool
+        def error() -> str:
+            raise typedmcp.ToolError(f"cannot open {NAME}")
+
+        @server.tool
+        def protocol_error() -> str:
+            raise typedmcp.RemoteError(-32000, f"cannot open {NAME}")
+
+        server.add_tool(question)
+        async with typedmcp.connect(
+            ServerConfig(server, on_diagnostic=reports.append), elicit=lambda _: {"value": True}
+        ) as client:
+            assert typedmcp.text_of(await client.call_tool("error")) == f"cannot open {ESCAPED}"
+            with pytest.raises(typedmcp.RemoteError, match=re.escape(f"cannot open {ESCAPED}")):
+                await client.call_tool("protocol_error")
+            assert (await client.call_tool("question")).is_error
+        (report,) = reports
+        assert report.text.startswith("tool 'question' failed: UnicodeEncodeError")
+
+    asyncio.run(main())
+
+
+# Functions that do not await
+
+
+def as_text(ctx: Context) -> str:
+    return str(ctx.elicit("Delete?", bool))
+
+
+def formatted(ctx: Context) -> str:
+    return f"asked: {ctx.sample('Hello')}"
+
+
+async def async_formatted(ctx: Context) -> str:
+    return f"asked: {ctx.ask({})}"
+
+
+def as_truth(ctx: Context) -> str:
+    asked: Any = ctx.elicit("Delete?", bool)
+    return "deleted" if asked else "kept"
+
+
+def by_attribute(ctx: Context) -> str:
+    asked: Any = ctx.elicit("Delete?", bool)
+    return str(asked.action)
+
+
+def repeated(ctx: Context) -> list[str]:
+    roots: Any = ctx.list_roots()
+    return [root.uri for root in roots]
+
+
+@pytest.mark.filterwarnings("ignore:coroutine 'Context:RuntimeWarning")
+@each("function", [as_text, formatted, async_formatted, as_truth, by_attribute, repeated])
+def test_a_question_that_is_not_awaited_is_not_taken_for_its_answer(function: Callable[..., Any]) -> None:
+    (report,), text = asyncio.run(_reports(function))
+    assert text == "it failed"
+    assert re.search(r"Context\.\w+\(\) was not awaited; make the function async, and write `await`", report.text)
+    del report
+    gc.collect()
+
+
+def test_a_plain_function_may_return_a_question_and_pass_it_to_asyncio() -> None:
+    def returned(ctx: Context) -> Any:
+        return ctx.elicit("Delete?", bool)
+
+    async def in_a_task(ctx: Context) -> str:
+        task = asyncio.create_task(ctx.elicit("Delete?", bool))
+        (elicited,) = await asyncio.gather(task)
+        assert repr(task)
+        return elicited.action
+
+    async def main() -> None:
+        server = Server()
+        server.add_tool(returned)
+        server.add_tool(in_a_task)
+        async with typedmcp.connect(server, elicit=lambda _: {"value": True}, version="2025-11-25") as client:
+            assert typedmcp.text_of(await client.call_tool("in_a_task")) == "accept"
+            assert typedmcp.text_of(await client.call_tool("returned")) == '{"action":"accept","data":true}'
+
+    asyncio.run(main())

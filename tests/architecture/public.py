@@ -51,5 +51,6 @@ SCHEMAS = (
     "typedmcp_schemas.nesting",
     "typedmcp_schemas.signatures",
     "typedmcp_schemas.validate",
+    "typedmcp_schemas.value_parts",
 )
 """The modules of `typedmcp_schemas` from which the core and satellites import."""

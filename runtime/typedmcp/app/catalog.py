@@ -159,6 +159,19 @@ class Catalog(Generic[OwnerT]):
                 return resource, values
         return None
 
+    def find_item(self, feature: Feature, name: str) -> Any:
+        """Return the tool, resource or prompt that a name or a URI means, here or in a mounted server, or None."""
+        found = self.find_resource(name) if feature == "resources" else None
+        item: Any = getattr(self, feature).get(name) if found is None else found[0]
+        for _, catalog, prefix in self.mounts:
+            inner = (
+                remove_prefix(name, prefix)
+                if feature == "resources"
+                else name.removeprefix(f"{prefix}_" * bool(prefix))
+            )
+            item = item or (None if inner is None else catalog.find_item(feature, inner))
+        return item
+
     def has_resource(self, uri: str) -> bool:
         """Return whether a URI can be read, here or in a mounted server."""
         return (

@@ -239,7 +239,7 @@ def error_result_of(error: Exception) -> D.CallToolResult:
     """Return the result of a call that failed with an exception whose text the client may see."""
     content: object = getattr(error, "content", None)
     try:
-        text = str(error) or f"{type(error).__name__} without a text"
+        text = str(error).encode(errors="backslashreplace").decode() or f"{type(error).__name__} without a text"
         return error_result(text) if content is None else _error_result(content)
     except Exception as broken:
         return error_result(f"{type(error).__name__}; its content cannot be encoded: {describe_exception(broken)}")

@@ -13,7 +13,7 @@ from typedmcp import dialect
 from typedmcp.app.calls import RequestHandler, await_if_needed, check_middleware, run_middleware
 from typedmcp.app.catalog import Catalog, Feature, MountedItem, add_prefix, paginate, remove_prefix
 from typedmcp.app.completion import Completions, to_complete_result
-from typedmcp.app.failures import describe_failure
+from typedmcp.app.failures import describe_failure, unsendable
 from typedmcp.app.guesses import ATTRIBUTES, reject_options
 from typedmcp.app.options import (
     IconInput,
@@ -66,6 +66,9 @@ T = TypeVar("T")
 
 ReadResult: TypeAlias = D.ReadResourceResult | D.InputRequiredResult
 PromptResult: TypeAlias = D.GetPromptResult | D.InputRequiredResult
+
+_RETURNING: dict[str, Feature] = {"tools/call": "tools", "resources/read": "resources", "prompts/get": "prompts"}
+"""Methods whose results come from functions."""
 
 
 class Server:
@@ -581,6 +584,22 @@ class Server:
         choices: dict[str, list[str]] = {} if item is None else item.signature.choices()
         suggested = await self._completions.suggest(name, params, ctx, choices)
         return to_complete_result(suggested, params.argument.value)
+
+    def explain_unsendable(self, result: Any, error: Exception, ctx: Context) -> Any:
+        """Return the result of a failed call in place of one that cannot be encoded, and report its function.
+
+        Raises `RemoteError` for other requests.
+        """
+        if (feature := _RETURNING.get(ctx.method)) is None:
+            raise error
+        name = ctx.params.uri if feature == "resources" else ctx.params.name
+        item = self._catalog.find_item(feature, name)
+        if isinstance(item, Tool):
+            return item.reject_result(error, result, ctx)
+        if item is None:  # middleware has answered
+            raise error
+        failure = unsendable(item.signature.function, result, error)
+        raise RemoteError(INTERNAL_ERROR, self._visible_text(failure, ctx, f"{feature.removesuffix('s')} {name!r}"))
 
     async def _await_item(self, made: Awaitable[T], ctx: Context, what: str) -> T:
         """Await a resource or a prompt. Convert exceptions to errors whose text clients may see."""

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mcpspec.support.handlers import MaybeAwaitable
+from typedmcp.app.calls import await_if_needed
+from typedmcp.app.content import encode_text
 from typedmcp.app.options import ToolOptions
 from typedmcp.app.results import ToolResult
 from typedmcp.app.tools import Tool
@@ -36,10 +38,19 @@ class TaskTool(Tool):
         ctx.require_scopes(*self.scopes)
         run = next((each.run_tool for each in ctx.config.extensions if each.run_tool is not None), None)
         if run is not None:
-            return run(self._wish, ctx, lambda ctx: super(TaskTool, self).call(arguments, ctx))
+            return run(self._wish, ctx, lambda ctx: self._run(arguments, ctx))
         if self._wish.is_required:  # its server is mounted in one without tasks
             raise UsageError(f"tool {self.name!r}: task needs an extension of the server that is served: {_REMEDY}")
         return super().call(arguments, ctx)
+
+    async def _run(self, arguments: object, ctx: Context) -> ToolResult:
+        """Call the function. Its result is encoded apart from a request, so it is tried here."""
+        made: ToolResult = await await_if_needed(super().call(arguments, ctx))
+        try:
+            encode_text(made)
+        except ValueError as error:
+            return self.reject_result(error, made, ctx)
+        return made
 
 
 def check_task_options(options: ToolOptions, extensions: Sequence[OfferedExtension]) -> None:

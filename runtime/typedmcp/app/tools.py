@@ -250,7 +250,7 @@ class Tool:
             if self._output_validator is not None and isinstance(made, _Result) and made.is_error is not True:
                 self._check_output(self._output_validator, made, value)
         except Exception as error:
-            return self._reject_result(error, value, ctx)
+            return self.reject_result(error, value, ctx)
         return made
 
     def _describe(self, made: D.CallToolResult, value: object, text: Callable[[Any], str]) -> None:
@@ -281,7 +281,7 @@ class Tool:
         ctx.report(f"tool {self.name!r} failed: {description}", error)
         return error_result(f"{self.name} failed" + (f": {description}" if self._debug else ""))
 
-    def _reject_result(self, error: Exception, value: object, ctx: Context) -> D.CallToolResult:
+    def reject_result(self, error: Exception, value: object, ctx: Context) -> D.CallToolResult:
         """Return the result of a call whose function returned a value that cannot be its result.
 
         The report says what the function returned, and where the function is. The traceback would show neither.

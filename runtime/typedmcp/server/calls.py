@@ -249,13 +249,17 @@ class ServedCalls:
 
     def send_result(self, ctx: Context, encoded: msgspec.Struct) -> None:
         """Send the result of a request, unless the client has cancelled it."""
-        if ctx.id is None or ctx.cancelled or not self._remove(ctx):
+        if ctx.id is None or ctx.cancelled:
             return
         try:
             line = encode_message(Response("2.0", ctx.id, encoded))
         except Exception as error:
-            self._send_internal_error(ctx, error)
-        else:
+            try:
+                line = encode_message(Response("2.0", ctx.id, self.engine.replace_result(ctx, encoded, error)))
+            except Exception as failure:
+                self.fail(ctx, failure)
+                return
+        if self._remove(ctx):
             ctx.channel.send_response(line)
 
     def fail(self, ctx: Context, error: BaseException) -> None:

@@ -29,7 +29,7 @@ from typedmcp.server.home import EndCallbacks, SessionHome
 from typedmcp.server.metadata import MetadataCache, RequestMetadata
 from typedmcp.server.principal import Principal
 from typedmcp.server.service import Caller
-from typedmcp.transports.concurrency import ThreadLimiter, is_awaitable
+from typedmcp.transports.concurrency import ThreadLimiter, is_awaitable, must_await
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
@@ -403,10 +403,12 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
             raise InvalidParamsError(text)
         self.config.report(Diagnostic(DiagnosticKind.TOLERATED, text, self.method, self.id))
 
+    @must_await
     async def in_thread(self, function: Callable[..., T], *args: Any) -> T:
         """Run a function that blocks in one of the server's threads, and return its result."""
         return await self._backend.threads.run(self.client_key, function, *args)
 
+    @must_await
     async def read_resource(self, uri: str) -> list[D.TextResourceContents | D.BlobResourceContents]:
         """Read a resource of this server. In a mounted server, URIs are those of the mounted one.
 
@@ -456,6 +458,7 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
     ) -> D.ElicitResult: ...
     @overload
     async def elicit(self, message: str, schema: object, *, key: str | None = None) -> Elicited[Any]: ...
+    @must_await
     async def elicit(self, message: str, schema: Any, *, key: str | None = None) -> Any:
         """Ask the person at the client to fill in a form.
 
@@ -475,11 +478,13 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
         result = cast(D.ElicitResult, await self._ask_one(D.ElicitRequest(params=params), key))
         return result if form is None else form.read_result(result)
 
+    @must_await
     async def elicit_url(self, message: str, url: str, *, key: str | None = None) -> D.ElicitResult:
         """Ask the person at the client to open a URL, for input that must not pass through the client."""
         params = D.ElicitRequestURLParams(message=message, url=url)
         return cast(D.ElicitResult, await self._ask_one(D.ElicitRequest(params=params), key))
 
+    @must_await
     async def sample(
         self,
         params: D.CreateMessageRequestParams | str,
@@ -503,12 +508,14 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
                 params.temperature = temperature
         return cast(D.CreateMessageResult, await self._ask_one(D.CreateMessageRequest(params=params), key))
 
+    @must_await
     async def list_roots(self, *, key: str | None = None) -> list[D.Root]:
         """Ask the client for the folders that it works in."""
         # The Go SDK cannot decode an input request without parameters, although these have none that are required.
         result = await self._ask_one(D.ListRootsRequest(params=D.ListRootsRequestParams()), key)
         return cast(D.ListRootsResult, result).roots
 
+    @must_await
     async def ask(self, requests: Mapping[str, InputRequest]) -> dict[str, Any]:
         """Request several inputs at once, and return the results by the same keys.
 

@@ -212,6 +212,16 @@ class Engine:
             encoded = ctx.method_codec.downgrade(result, dropped)
         return self.config.with_server_info(encoded) if ctx.is_modern else encoded
 
+    def replace_result(self, ctx: Context, result: Any, error: Exception) -> Any:
+        """Return what is sent in place of a result that cannot be encoded, ready to encode, if the handler says it.
+
+        Raises the error of the encoding otherwise, or the one that the handler raises.
+        """
+        explain: Callable[..., Any] | None = getattr(self.config.handler, "explain_unsendable", None)
+        if explain is None:
+            raise error
+        return self.convert(ctx, explain(result, error, ctx), [])
+
     def _extension_result(self, ctx: Context, result: Any) -> Any:
         """Return a result whose `resultType` an extension adds to the method, ready to encode; None for other results.
 

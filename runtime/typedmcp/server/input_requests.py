@@ -32,7 +32,7 @@ from typedmcp.errors import (
     RequestTimeoutError,
     UsageError,
 )
-from typedmcp.protocol.backends import to_model, to_struct
+from typedmcp.protocol.backends import to_model, to_plain, to_struct
 from typedmcp.protocol.codec import Notification
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import Frame, RequestId
@@ -45,6 +45,7 @@ from typedmcp.server.calls import ServedCalls
 from typedmcp.server.context import Context
 from typedmcp.server.state_token import VerifiedState, state_binding
 from typedmcp.transports.concurrency import is_awaitable
+from typedmcp_schemas.nesting import encode_json
 
 __all__ = ["InputRequests", "check_requests"]
 
@@ -279,6 +280,7 @@ def check_requests(ctx: Context, requests: Mapping[str, Any]) -> Mapping[str, An
             raise MissingCapabilityError(missing)
         if (fault := find_request_fault(request)) is not None:
             raise UsageError(f"the input request {format_value(key)} is wrong: {fault}")
+        encode_json(to_plain(request))  # raises here, where the handler asks, rather than when it is sent
     return {key: _without_context(ctx, request, declared) for key, request in requests.items()}
 
 

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Hashable, Iterator
 from contextlib import suppress
 from contextvars import copy_context
-from functools import partial
+from functools import partial, wraps
 from types import GeneratorType, coroutine
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
 __all__ = [
-    "FairLimit", "ThreadLimiter", "is_awaitable", "limit_time", "name_function", "new_event_loop", "resume",
-    "run_in_daemon_thread",
+    "FairLimit", "ThreadLimiter", "is_awaitable", "limit_time", "must_await", "name_function", "new_event_loop",
+    "resume", "run_in_daemon_thread",
 ]  # fmt: skip
 
 _NOBODY = object()
@@ -38,6 +38,7 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
+F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 
@@ -52,6 +53,41 @@ async def limit_time(seconds: float | None, work: Awaitable[object]) -> bool:
     except TimeoutError:
         return False
     return True
+
+
+class _MustAwait(Coroutine[Any, Any, Any]):
+    """A coroutine whose text and truth cannot be taken for those of its result, as in a function that is not async."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner, self.__qualname__ = inner, inner.__qualname__
+
+    def __await__(self) -> Any:
+        return self._inner.__await__()
+
+    def send(self, value: Any) -> Any:
+        return self._inner.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        return self._inner.throw(*error)
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def _reject(self, *_: object) -> Any:
+        raise TypeError(f"{self.__qualname__}() was not awaited; make the function async, and write `await`")
+
+    __bool__ = __str__ = __format__ = __iter__ = _reject
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            self._reject()
+        except TypeError as error:
+            raise AttributeError(f"{name!r}: {error}", name=name, obj=self) from None
+
+
+def must_await(function: F) -> F:
+    """Let an async method return a coroutine that cannot be used like its result."""
+    return cast(F, wraps(function)(lambda *args, **options: _MustAwait(function(*args, **options))))
 
 
 def name_function(task: asyncio.Task[Any]) -> str:

@@ -20,13 +20,7 @@ from typedmcp.app.calls import call_function, is_async, is_generator, is_pending
 from typedmcp.app.failures import describe_failure, result_failure
 from typedmcp.app.functions import read_return_hint, read_signature
 from typedmcp.app.options import ToolOptions, check_errors, convert_metadata
-from typedmcp.app.results import (
-    ReturnTypeError,
-    ToolOutput,
-    ToolResult,
-    error_result,
-    error_result_of,
-)
+from typedmcp.app.results import ReturnTypeError, ToolOutput, ToolResult, error_result, error_result_of
 from typedmcp.errors import InputUnavailableError, RemoteError, ToolError, UsageError, missing_extra
 from typedmcp.protocol.nulls import from_null, to_null
 from typedmcp.server.config import TaskSupport

@@ -254,10 +254,7 @@ class Codec:
 
 @cache
 def codec_for(
-    revision: str,
-    backend: Backend = "msgspec",
-    extended: MethodTable | None = None,
-    own: tuple[OwnMethod, ...] = (),
+    revision: str, backend: Backend = "msgspec", extended: MethodTable | None = None, own: tuple[OwnMethod, ...] = ()
 ) -> Codec:
     """Return the codec for the messages of clients that speak a revision.
 
@@ -321,10 +318,7 @@ def _message_type(method: Method[Any, Any], params: Any) -> type[msgspec.Struct]
     needs = method.params_required
     if method.params is NoneType:  # clients may send `_meta` all the same
         params = dict[str, Any]
-    fields: list[Any] = [
-        ("jsonrpc", Literal["2.0"]),
-        ("params", params, msgspec.NODEFAULT if needs else None),
-    ]
+    fields: list[Any] = [("jsonrpc", Literal["2.0"]), ("params", params, msgspec.NODEFAULT if needs else None)]
     if method.kind == "request":
         fields.append(("id", RequestId))
     return msgspec.defstruct("Message", fields, kw_only=True, tag_field="method", tag=method.name)

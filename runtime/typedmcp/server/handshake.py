@@ -37,11 +37,7 @@ class Handshake:
     """
 
     def __init__(
-        self,
-        config: ServerConfig,
-        on_restart: Callable[[Frame], None] | None = None,
-        *,
-        has_session: bool = True,
+        self, config: ServerConfig, on_restart: Callable[[Frame], None] | None = None, *, has_session: bool = True
     ) -> None:
         self._config = config
         self.on_open: Callable[[RequestMetadata], None] | None = None
@@ -138,9 +134,5 @@ def _metadata_from_initialize(revision: str, params: Any, extensions: dict[str, 
     if extensions:
         declared["extensions"] = extensions
     capabilities = upgrade_capabilities(declared, D.ClientCapabilities)
-    members = {
-        VERSION: revision,
-        CAPABILITIES: to_builtins(capabilities),
-        CLIENT_INFO: to_builtins(params.client_info),
-    }
+    members = {VERSION: revision, CAPABILITIES: to_builtins(capabilities), CLIENT_INFO: to_builtins(params.client_info)}
     return RequestMetadata(revision, members)

@@ -180,10 +180,7 @@ class ProcessTransport:
         parameters, child = self._parameters, self._child
         self._stdout.consume(lambda data: None if data else self._output_ended.set())
         await limit_time(parameters.close_timeout, self._finish())
-        for number, seconds in (
-            (signal.SIGTERM, parameters.terminate_timeout),
-            (KILL, parameters.kill_timeout),
-        ):
+        for number, seconds in ((signal.SIGTERM, parameters.terminate_timeout), (KILL, parameters.kill_timeout)):
             if not child.has_ended():
                 child.signal(number)
                 await limit_time(seconds, child.wait_until_ended())

@@ -16,10 +16,7 @@ from typedmcp.client.connection.negotiation import supported_versions
 from typedmcp.client.incoming.callbacks import Callbacks
 from typedmcp.client.incoming.handler import IncomingMessageHandler
 from typedmcp.client.options import CallOptions, check_call_options
-from typedmcp.client.requests.encoder import (
-    META_PLACEHOLDER,
-    is_mapping,
-)
+from typedmcp.client.requests.encoder import META_PLACEHOLDER, is_mapping
 from typedmcp.client.results.cache import CacheKey, ResponseCache, cache_key
 from typedmcp.client.results.decoder import ResultDecoder, ResultProblem, result_decoder, to_protocol_error
 from typedmcp.client.results.icons import drop_unsafe_icons
@@ -175,13 +172,7 @@ class CallRunner:
         raise InputUnavailableError(f"{method}: the server requested input more than {rounds} times")
 
     async def _make_round(
-        self,
-        session: ClientSession,
-        method: str,
-        params: Any,
-        options: CallOptions,
-        finish: Finish | None,
-        rounds: int,
+        self, session: ClientSession, method: str, params: Any, options: CallOptions, finish: Finish | None, rounds: int
     ) -> Any:
         """Send a request and return the value of the call, or `_Unfinished` if it needs another round."""
         if self._tools is not None and method == "tools/call":

@@ -39,10 +39,7 @@ Target: TypeAlias = "Sequence[str] | StdioServerParameters | str | os.PathLike[s
 _HOST_AND_PORT = re.compile(r"[\w.-]+:\d+(/\S*)?\Z")
 _TCP_ADDRESS = re.compile(r"(?:tcp://)(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^:/]+)):(?P<port>\d+)/?\Z")
 
-_RUNNERS: Final = {
-    ".py": sys.executable,
-    **dict.fromkeys((".js", ".mjs", ".cjs", ".ts", ".mts", ".cts"), "node"),
-}
+_RUNNERS: Final = {".py": sys.executable, **dict.fromkeys((".js", ".mjs", ".cjs", ".ts", ".mts", ".cts"), "node")}
 """The program that runs a file, by the end of its name. Node.js runs TypeScript from version 22.18 on."""
 _SCHEMES: Final = ("https", "http", "unix", "tcp")
 

@@ -91,12 +91,7 @@ class CredentialsManager:
                 await self._renew(None, is_retry=False)
 
     async def replace(
-        self,
-        used: dict[str, str] | None,
-        rejected: AuthorizationRequiredError,
-        timer: Timer | None,
-        *,
-        is_retry: bool,
+        self, used: dict[str, str] | None, rejected: AuthorizationRequiredError, timer: Timer | None, *, is_retry: bool
     ) -> bool | None:
         """Get other credentials than the rejected ones.
 

@@ -77,12 +77,7 @@ _MODERN: Final = {
 MODERN_STATUSES: Final = PostStatuses(_MODERN, _MODERN)
 LEGACY_STATUSES: Final = PostStatuses(
     {InsufficientScopeError.CODE: 403},  # clients treat other statuses as a failure of the connection
-    {
-        PARSE_ERROR: 400,
-        INVALID_REQUEST: 400,
-        HeaderMismatchError.CODE: 400,
-        UnsupportedVersionError.CODE: 400,
-    },
+    {PARSE_ERROR: 400, INVALID_REQUEST: 400, HeaderMismatchError.CODE: 400, UnsupportedVersionError.CODE: 400},
 )
 
 

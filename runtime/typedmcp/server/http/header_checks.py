@@ -17,14 +17,7 @@ from typedmcp.protocol.meta import VERSION
 from typedmcp.server.config import ServerConfig
 from typedmcp.server.http.messages import Headers
 
-__all__ = [
-    "UNKNOWN_PARAMS",
-    "HeaderParams",
-    "MirroredNames",
-    "check_mirrored",
-    "check_no_version",
-    "copy_error",
-]
+__all__ = ["UNKNOWN_PARAMS", "HeaderParams", "MirroredNames", "check_mirrored", "check_no_version", "copy_error"]
 
 _CACHED_NAMES: Final = 256
 _CACHED_NAME_BYTES: Final = 128

@@ -219,13 +219,7 @@ class Sessions:
         return stream
 
     async def _open_standalone(
-        self,
-        session: StoredSession,
-        name: str,
-        after: int | None,
-        expires: float | None,
-        receive: Receive,
-        send: Send,
+        self, session: StoredSession, name: str, after: int | None, expires: float | None, receive: Receive, send: Send
     ) -> None:
         """Serve a stream for messages outside of requests, starting with the messages missed since `after`."""
         missed = None if after is None else await self._state.store.messages_after(after)
@@ -268,13 +262,7 @@ class Sessions:
                 session.on_change(number, *message.arguments)
 
     async def _resume(
-        self,
-        session: StoredSession,
-        name: str,
-        after: int,
-        expires: float | None,
-        receive: Receive,
-        send: Send,
+        self, session: StoredSession, name: str, after: int, expires: float | None, receive: Receive, send: Send
     ) -> None:
         """Send the rest of a stored stream."""
         following = self._state.store.follow_stream(session.id, name, after)

@@ -106,15 +106,7 @@ class AppState:
     large_bodies: FairLimit
     """The slot in which large bodies are decoded, one at a time."""
 
-    def __init__(
-        self,
-        config: ServerConfig,
-        store: Store,
-        auth: Auth | None,
-        *,
-        keep_alive: float,
-        retry: int,
-    ) -> None:
+    def __init__(self, config: ServerConfig, store: Store, auth: Auth | None, *, keep_alive: float, retry: int) -> None:
         self.config: ServerConfig = config
         self.report: Callable[[Diagnostic], None] = config.report
         self.store: Store = store

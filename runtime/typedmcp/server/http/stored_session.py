@@ -108,10 +108,7 @@ class StoredSession(SessionHome):
     is_stored = True
 
     def __init__(
-        self,
-        state: AppState,
-        id: str,
-        create: Callable[[StoredSession, HttpChannel], Awaitable[None]] | None = None,
+        self, state: AppState, id: str, create: Callable[[StoredSession, HttpChannel], Awaitable[None]] | None = None
     ) -> None:
         self.state: AppState = state
         self.create: Callable[[StoredSession, HttpChannel], Awaitable[None]] | None = create

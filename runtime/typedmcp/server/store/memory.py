@@ -38,12 +38,7 @@ class MemoryStore:
 
     is_shared: bool = False
 
-    def __init__(
-        self,
-        *,
-        limits: StoreLimits | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, *, limits: StoreLimits | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self.worker: str = secrets.token_hex(5)
         self._limits = limits = limits or StoreLimits()
         self._clock = clock

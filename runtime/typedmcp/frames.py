@@ -67,6 +67,8 @@ def open_sink(record: FrameSink | str | PathLike[str] | None, limits: Limits) ->
 class ObservedTransport:
     """A `Transport` that reports each line before it is passed on. `peer` is the side whose messages are read."""
 
+    tap = None  # all that arrives has to pass `read`
+
     def __init__(self, transport: Transport, on_frame: OnFrame, message_bytes: int, *, peer: Sender = "server") -> None:
         self._transport = transport
         self._on_frame = on_frame

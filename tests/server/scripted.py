@@ -1,11 +1,12 @@
-"""A client that sends exactly the lines of a test to a real connection, over the memory transport."""
+"""A client that sends exactly the lines of a test to a real connection, in memory or over a socket."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from typing import Any, TypeAlias
 
 import typedmcp
@@ -13,8 +14,9 @@ from mcpspec.support.objects import is_object
 from tests.spoken import LEGACY, MODERN_REVISION, SUPPORTED
 from typedmcp.server.connection import ServerConnection
 from typedmcp.transports import Transport
+from typedmcp.transports.streams import StreamTransport
 
-__all__ = ["LEGACY", "MODERN_REVISION", "SUPPORTED", "Client", "Json", "run", "served"]
+__all__ = ["CARRIERS", "LEGACY", "MODERN_REVISION", "SUPPORTED", "Client", "Json", "run", "served"]
 
 Json: TypeAlias = dict[str, Any]
 
@@ -129,11 +131,24 @@ class Client:
         return [report for report in self.reports if report.kind is kind]
 
 
+def socket_pair() -> tuple[Transport, Transport]:
+    """Return two connected transports that pass on what arrives at once, like those of standard input and output."""
+    with ExitStack() as ends:
+        near, far = (ends.enter_context(end).fileno() for end in socket.socketpair())
+        return StreamTransport(near, near), StreamTransport(far, far)
+
+
+CARRIERS: dict[str, Callable[[], tuple[Transport, Transport]]] = {
+    "memory": typedmcp.memory_pair,
+    "socket": socket_pair,
+}
+
+
 @asynccontextmanager
-async def served(handler: object, **options: Any) -> AsyncGenerator[Client]:
-    """Serve a handler in memory, and return a client of it."""
+async def served(handler: object, *, over: str = "memory", **options: Any) -> AsyncGenerator[Client]:
+    """Serve a handler over one of `CARRIERS`, and return a client of it."""
     reports: list[typedmcp.Diagnostic] = []
-    mine, theirs = typedmcp.memory_pair()
+    mine, theirs = CARRIERS[over]()
     options = {"name": "under test", "version": "1", "on_diagnostic": reports.append, "grace": 2.0, **options}
     connection = ServerConnection(typedmcp.ServerConfig(handler, **options), theirs)
     serving = asyncio.create_task(connection.run())

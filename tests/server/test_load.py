@@ -16,7 +16,7 @@ import pytest
 
 import typedmcp
 from tests.cases import each
-from tests.server.scripted import MODERN_REVISION, Json, run, served
+from tests.server.scripted import CARRIERS, MODERN_REVISION, Json, run, served
 from typedmcp.dialect import structs
 
 REQUESTS = 10_000
@@ -67,10 +67,10 @@ def open_files() -> int:
 
 @pytest.mark.long
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN_REVISION])
-@pytest.mark.parametrize("seed", range(2))
-def test_each_of_ten_thousand_requests_ends_in_the_expected_way(revision: str, seed: int) -> None:
+@pytest.mark.parametrize("carrier", CARRIERS)
+def test_each_of_ten_thousand_requests_ends_in_the_expected_way(revision: str, carrier: str) -> None:
     """The client reads nothing while they run; a sixth is cancelled, two sixths fail, a sixth never ends by itself."""
-    chance = random.Random(seed)
+    chance = random.Random(carrier)
     kinds = {id: chance.choice(KINDS) for id in range(1_000, 1_000 + REQUESTS)}
     answers: Counter[int] = Counter()
     outcomes: dict[int, str] = {}
@@ -81,7 +81,7 @@ def test_each_of_ten_thousand_requests_ends_in_the_expected_way(revision: str, s
 
     async def main() -> None:
         handler = Busy()
-        async with served(handler) as client:
+        async with served(handler, over=carrier) as client:
             await client.open(revision)
             gc.collect()
             tracemalloc.start()
@@ -118,11 +118,12 @@ def test_each_of_ten_thousand_requests_ends_in_the_expected_way(revision: str, s
         assert outcomes.get(id) == ends.get(kind) or (kind == "is cancelled" and outcomes.get(id) == "result")
 
 
+@each("carrier", CARRIERS)
 @each("revision", ["2025-11-25", MODERN_REVISION])
-def test_the_end_of_a_connection_ends_all_its_open_requests(revision: str) -> None:
+def test_the_end_of_a_connection_ends_all_its_open_requests(carrier: str, revision: str) -> None:
     async def main() -> None:
         handler = Busy()
-        async with served(handler, grace=0.05) as client:
+        async with served(handler, over=carrier, grace=0.05) as client:
             await client.open(revision)
             client.send_bytes(
                 b"".join(message(revision, client.meta(), id, "never ends") for id in range(1_000, 1_500))

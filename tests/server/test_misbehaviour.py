@@ -14,7 +14,7 @@ import pytest
 
 import typedmcp
 from tests.cases import each
-from tests.server.scripted import EVERYTHING, MODERN_REVISION, SUPPORTED, Json, run, served
+from tests.server.scripted import CARRIERS, EVERYTHING, MODERN_REVISION, SUPPORTED, Json, run, served
 from typedmcp.dialect import structs
 
 Context: TypeAlias = typedmcp.Context
@@ -99,14 +99,16 @@ def test_an_error_that_cannot_be_encoded_becomes_an_internal_error(
 
 
 @either_era
+@each("carrier", CARRIERS)
 @each("kind", [Tools, Plain])
-def test_context_variables_are_reset_before_the_next_handler(kind: type[Tools], revision: str) -> None:
+def test_context_variables_are_reset_before_the_next_handler(kind: type[Tools], carrier: str, revision: str) -> None:
     def sets(_params: Any, _ctx: Context) -> Any:
         VARIABLE.set("left")
         return text("set")
 
     async def main() -> None:
-        async with served(kind(sets=sets, gets=lambda _params, _ctx: text(VARIABLE.get()))) as client:
+        tools = kind(sets=sets, gets=lambda _params, _ctx: text(VARIABLE.get()))
+        async with served(tools, over=carrier) as client:
             await client.open(revision)
             ids = [client.start("tools/call", {"name": name, "arguments": {}}) for name in ("sets", "gets")]
             answers = [await client.answer_to(id) for id in ids]
@@ -122,21 +124,23 @@ class Incomparable:
         raise ValueError("these cannot be compared")
 
 
-def test_values_in_context_variables_need_not_be_comparable() -> None:
+@each("carrier", CARRIERS)
+def test_values_in_context_variables_need_not_be_comparable(carrier: str) -> None:
     def sets(_params: Any, _ctx: Context) -> Any:
         VARIABLE.set(Incomparable())
         return text("set")
 
     async def main() -> None:
         VARIABLE.set(Incomparable())
-        async with served(Tools(sets=sets)) as client:
+        async with served(Tools(sets=sets), over=carrier) as client:
             assert text_from(await client.call("sets")) == "set"
             assert text_from(await client.call("good")) == "good"
 
     run(main)
 
 
-def test_a_handler_that_cancels_its_own_task_affects_no_other_request() -> None:
+@each("carrier", CARRIERS)
+def test_a_handler_that_cancels_its_own_task_affects_no_other_request(carrier: str) -> None:
     def cancels(_params: Any, _ctx: Context) -> Any:
         task = asyncio.current_task()
         assert task is not None
@@ -144,7 +148,7 @@ def test_a_handler_that_cancels_its_own_task_affects_no_other_request() -> None:
         return text("cancelled")
 
     async def main() -> None:
-        async with served(Tools(cancels=cancels)) as client:
+        async with served(Tools(cancels=cancels), over=carrier) as client:
             assert text_from(await client.call("cancels")) == "cancelled"
             assert text_from(await client.call("good")) == "good"
 

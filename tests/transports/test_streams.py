@@ -1,4 +1,4 @@
-"""A transport over pipes: large messages."""
+"""A transport over pipes: large messages, and chunks that pass its reader by."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from typedmcp.transports import tap
 from typedmcp.transports.streams import StreamTransport
 
 if sys.platform == "linux":
@@ -70,6 +71,46 @@ def test_a_full_pipe_is_enlarged_by_its_reader() -> None:
             pytest.skip("the system does not allow it")
         os.write(sink, b"y" * LARGE)
         assert await transport.read() == b"y" * LARGE, "one chunk"
+
+    _run(main)
+
+
+def test_a_tap_gets_chunks_until_it_wants_no_more_and_the_reader_gets_the_rest() -> None:
+    async def main(transport: StreamTransport, source: int, sink: int) -> None:
+        taken: list[bytes] = []
+
+        def take(data: bytes) -> bool:
+            assert asyncio.current_task() is None
+            taken.append(data)
+            return len(taken) < 2
+
+        tap(transport, take)
+        reading = asyncio.create_task(transport.read())
+        for count in (1, 2):
+            os.write(sink, b"%d" % count)
+            while len(taken) < count:
+                await asyncio.sleep(0)
+        assert not reading.done()
+        os.write(sink, b"3")
+        assert await reading == b"3"
+        assert taken == [b"1", b"2"]
+
+    _run(main)
+
+
+def test_a_tap_leaves_what_has_arrived_before_to_the_reader_and_does_not_get_the_end() -> None:
+    async def main(transport: StreamTransport, source: int, sink: int) -> None:
+        taken: list[bytes] = []
+        os.write(sink, b"1")
+        assert await transport.read() == b"1"  # from now on it reads ahead
+        os.write(sink, b"2")
+        while not transport._chunks:  # pyright: ignore[reportPrivateUsage]
+            await asyncio.sleep(0)
+        tap(transport, lambda data: not taken.append(data))  # type: ignore[func-returns-value]
+        assert await transport.read() == b"2"
+        await transport.close()
+        assert await transport.read() == b""
+        assert taken == []
 
     _run(main)
 

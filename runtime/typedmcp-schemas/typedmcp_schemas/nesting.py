@@ -108,6 +108,6 @@ def encode_json(value: object, encode: Callable[[Any], bytes] = _encode, depth: 
         text = encode(value)
     except RecursionError:
         raise ValueError(too_deep(depth)) from None
-    if is_too_deep(text, depth):
+    if len(text) > 2 * depth and is_too_deep(text, depth):
         raise ValueError(too_deep(depth))
     return text

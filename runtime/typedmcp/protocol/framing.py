@@ -26,6 +26,7 @@ __all__ = [
 
 RequestId: TypeAlias = int | str
 
+_NEWLINE: Final = 10
 _HEAD_BYTES: Final = 4096
 """Bytes that are kept of a line that is too long, to find the id of the request."""
 
@@ -33,23 +34,15 @@ _MAX_SEARCH_STEPS: Final = 10_000
 """Steps of the search for the id in an invalid line: members of the message, and rows of brackets within them."""
 
 
-class OversizeMessage:
+class OversizeMessage(msgspec.Struct, frozen=True):
     """A message beyond a limit, with the code and the text of its error.
 
     Of a message that is too long, `head` is the beginning, and the rest is skipped. Of one that is too deep, it is all.
     """
 
-    __slots__ = ("code", "head", "reason")
-
-    def __init__(
-        self,
-        head: bytes,
-        code: int = INVALID_REQUEST,
-        reason: str = "the message is longer than the limit (message_bytes)",
-    ) -> None:
-        self.head: bytes = head
-        self.code: int = code
-        self.reason: str = reason
+    head: bytes
+    code: int = INVALID_REQUEST
+    reason: str = "the message is longer than the limit (message_bytes)"
 
 
 def frame_of(message: bytes | OversizeMessage) -> bytes:
@@ -86,9 +79,10 @@ class Framer:
 
     def feed(self, data: bytes) -> list[bytes | OversizeMessage]:
         """Add bytes, and return the lines that they complete, without newlines."""
-        size = len(data) - 1
-        if 0 <= size <= self._short and not self._parts and not self._skipping and data.find(b"\n") == size:
-            return [data[:-1]]  # one line, as most reads of small messages are
+        if data and data[-1] == _NEWLINE and len(data) <= self._short and not self._parts and not self._skipping:
+            line = data[:-1]
+            if _NEWLINE not in line:
+                return [line]  # as most reads of small messages are
         *whole, tail = data.split(b"\n")
         if whole and (self._parts or self._skipping):
             whole[:1] = self._finish(whole[0])

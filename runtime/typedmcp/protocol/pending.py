@@ -12,6 +12,8 @@ import re
 from collections import OrderedDict
 from typing import Any
 
+import msgspec
+
 from typedmcp.protocol.diagnostics import DiagnosticKind
 from typedmcp.protocol.framing import RequestId
 
@@ -21,20 +23,25 @@ _REMEMBERED_CANCELLATIONS = 1024
 """Cancelled calls whose ids are kept, to recognise late responses."""
 
 
-class Call:
+class Call(msgspec.Struct, eq=False):
     """A request to the peer that waits for its response."""
 
-    __slots__ = ("began", "deadline", "id", "latest", "method", "owner", "timeout")
+    id: int
+    method: str
+    owner: Any
+    """Any object of the caller, such as a future."""
+    began: float
+    timeout: float | None = None
+    latest: float | None = None
+    deadline: float | None = None
+    is_queued: bool = False
+    """True once the deadline is in the queue."""
 
-    def __init__(self, id: int, method: str, owner: Any, began: float) -> None:
-        self.id: int = id
-        self.method: str = method
-        self.owner: Any = owner
-        """Any object of the caller, such as a future."""
-        self.began: float = began
-        self.timeout: float | None = None
-        self.deadline: float | None = None
-        self.latest: float | None = None
+    def restart(self, now: float) -> None:
+        """Set the deadline anew, for a call that begins or makes progress."""
+        self.deadline = self.latest
+        if self.timeout is not None and (self.latest is None or now + self.timeout < self.latest):
+            self.deadline = now + self.timeout
 
     @property
     def allowed(self) -> float | None:
@@ -63,22 +70,17 @@ class PendingRequests:
 
         `timeout` is the time in seconds without a response or progress, `latest` the total time.
         """
-        self._next += 1
-        call = Call(self._next, method, owner, now)
-        call.timeout = timeout
-        call.latest = None if latest is None else now + latest
-        self.calls[call.id] = call
-        self._extend(call, now)
+        self._next = id = self._next + 1
+        call = self.calls[id] = Call(id, method, owner, now, timeout, None if latest is None else now + latest)
+        call.restart(now)
         return call
 
     def renew(self, call: Call) -> None:
         """Give an open call a new id, so that its request can be sent again."""
         self.cancel_call(call.id)
-        self._next += 1
-        call.id = self._next
+        self._next = call.id = self._next + 1
         self.calls[call.id] = call
-        if call.deadline is not None:
-            heapq.heappush(self._deadlines, (call.deadline, call.id))
+        call.is_queued = False
 
     def resolve(self, id: RequestId | None, *, strict: bool = False) -> tuple[Call | None, DiagnosticKind | None]:
         """Remove the call of a response. Return it, and the problem of the response, if any.
@@ -107,7 +109,7 @@ class PendingRequests:
         """Restart the timeout of a call that made progress, and return it. Its id is its progress token."""
         call = self.calls.get(id)
         if call is not None:
-            self._extend(call, now)
+            call.restart(now)
         return call
 
     def was_cancelled(self, id: RequestId) -> bool:
@@ -116,13 +118,30 @@ class PendingRequests:
 
     def next_deadline(self) -> float | None:
         """Return the time of the next deadline, if there is one."""
-        while self._deadlines:
-            deadline, id = self._deadlines[0]
+        self._queue_deadlines()
+        queue = self._deadlines
+        while queue:
+            deadline, id = queue[0]
             call = self.calls.get(id)
-            if call is not None and call.deadline == deadline:
+            if call is None or call.deadline is None:
+                heapq.heappop(queue)
+            elif call.deadline == deadline:
                 return deadline
-            heapq.heappop(self._deadlines)
+            else:  # it has made progress
+                heapq.heapreplace(queue, (call.deadline, id))
         return None
+
+    def _queue_deadlines(self) -> None:
+        """Queue the deadlines of calls that are new since the last time. Most new calls have ended by then."""
+        for call in reversed(self.calls.values()):
+            if call.is_queued:
+                break
+            call.is_queued = True
+            if call.deadline is not None:
+                heapq.heappush(self._deadlines, (call.deadline, call.id))
+        if len(self._deadlines) > 64 + 4 * len(self.calls):
+            self._deadlines = [(c.deadline, c.id) for c in self.calls.values() if c.deadline is not None]
+            heapq.heapify(self._deadlines)
 
     def expire(self, now: float) -> list[Call]:
         """Cancel the calls whose deadline has passed, and return them."""
@@ -140,17 +159,6 @@ class PendingRequests:
         self._cancelled.clear()
         self._deadlines.clear()
         return open_calls
-
-    def _extend(self, call: Call, now: float) -> None:
-        deadline = call.latest
-        if call.timeout is not None and (deadline is None or now + call.timeout < deadline):
-            deadline = now + call.timeout
-        if deadline is not None and deadline != call.deadline:
-            call.deadline = deadline
-            heapq.heappush(self._deadlines, (deadline, call.id))
-            if len(self._deadlines) > 64 + 4 * len(self.calls):
-                self._deadlines = [(c.deadline, c.id) for c in self.calls.values() if c.deadline is not None]
-                heapq.heapify(self._deadlines)
 
     def _remember_cancelled(self, id: RequestId) -> None:
         self._cancelled[id] = None

@@ -168,8 +168,16 @@ class ServedCalls:
 
     async def wait(self, ctx: Context, rest: Awaitable[T]) -> T:
         """Await the rest of a call whose handler waits, and count the bytes of its message until then."""
+        release = self.hold(ctx, asyncio.current_task())
+        try:
+            return await rest
+        finally:
+            release()
+
+    def hold(self, ctx: Context, task: asyncio.Task[Any] | None) -> Callable[..., None]:
+        """Count the bytes of a call that waits in a task, until the returned function is called."""
         self._ensure_admitted(ctx)
-        ctx.task = asyncio.current_task()
+        ctx.task = task
         calls, client = self.engine.budget, ctx.channel.client
         size = CALL_BYTES + len(ctx.raw) + ctx.channel.header_bytes
         use = calls.uses.get(client) or calls.use_of(client)
@@ -177,13 +185,14 @@ class ServedCalls:
         use.held += size
         if calls.used >= calls.total or use.held >= use.share:
             calls.settle(use)
-        try:
-            return await rest
-        finally:
+
+        def release(*_: object) -> None:
             calls.used -= size
             use.held -= size
             if calls.full or calls.reported:
                 calls.settle(use)
+
+        return release
 
     async def answer(self, ctx: Context, handling: Awaitable[Any]) -> bool:
         """Await a handler, and respond. Return False if the handler was cancelled."""
@@ -209,7 +218,10 @@ class ServedCalls:
     def create_task(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run a coroutine in a task that ends with the session."""
         context = None if self.context is None else self.context.copy()
-        task = asyncio.get_running_loop().create_task(work, context=context)
+        return self.add_task(asyncio.get_running_loop().create_task(work, context=context))
+
+    def add_task(self, task: asyncio.Task[T]) -> asyncio.Task[T]:
+        """Let a task end with the session."""
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
         return task

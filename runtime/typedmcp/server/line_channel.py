@@ -15,8 +15,10 @@ from typedmcp.transports import Transport
 
 __all__ = ["LineChannel"]
 
-_FLUSH_BYTES: Final = 4096
-"""Bytes of responses that are collected before they are sent: the client works on them while others are made."""
+_FLUSH_LINES: Final = 32
+"""Short lines that are collected before they are sent: the client works on them while others are made."""
+_SHORT_BYTES: Final = 2048
+"""Bytes of a short line. A longer one is sent at once, with those before it."""
 _LARGE_BYTES: Final = 1 << 16
 """A message of more bytes is sent by itself, since copying it to the others would cost more."""
 
@@ -27,11 +29,6 @@ class LineChannel(Channel):
     `spawn` runs a coroutine in a task, and `on_broken` is called when the transport cannot write. The other arguments
     describe the client.
     """
-
-    __slots__ = (
-        "_client", "_draining", "_on_broken", "_out", "_report", "_request_headers", "_resume", "_spawn", "_transport",
-        "principal", "will_flush",
-    )  # fmt: skip
 
     def __init__(
         self,
@@ -45,15 +42,11 @@ class LineChannel(Channel):
         report: Callable[[Diagnostic], None],
     ) -> None:
         self.principal: Principal | None = principal
-        self._client = client
-        self._request_headers = request_headers
+        self._client, self._request_headers, self._transport = client, request_headers, transport
+        self._spawn, self._on_broken, self._report = spawn, on_broken, report
         self.will_flush: bool = False
         """True while somebody is going to call `flush`."""
-        self._transport = transport
-        self._spawn = spawn
-        self._on_broken = on_broken
-        self._report = report
-        self._out = bytearray()
+        self._out: list[bytes] = []
         self._draining: asyncio.Task[None] | None = None
         self._resume: Callable[[], None] | None = None
 
@@ -69,15 +62,14 @@ class LineChannel(Channel):
 
     def send_fast(self, line: bytes) -> None:
         """Send a line."""
-        if len(line) > _LARGE_BYTES:
-            if self._out:
-                self._write_out()
-            self._write(line, b"\n")
+        out, size = self._out, len(line)
+        if size > _LARGE_BYTES:
+            self._write_out()
+            self._write(line)
+            self._write(b"\n")
             return
-        out = self._out
-        out += line
-        out += b"\n"
-        if len(out) > _FLUSH_BYTES:
+        out.append(line)
+        if size > _SHORT_BYTES or len(out) >= _FLUSH_LINES:
             self._write_out()
         elif not self.will_flush:
             self.will_flush = True
@@ -109,18 +101,19 @@ class LineChannel(Channel):
     def flush(self) -> None:
         """Write what was collected."""
         self.will_flush = False
-        if self._out:
-            self._write_out()
+        self._write_out()
 
     def _write_out(self) -> None:
-        data = bytes(self._out)
-        self._out.clear()
-        self._write(data)
+        out = self._out
+        if out:
+            out.append(b"")  # ends the last line
+            data = b"\n".join(out)
+            out.clear()
+            self._write(data)
 
-    def _write(self, *parts: bytes) -> None:
+    def _write(self, data: bytes) -> None:
         try:
-            for data in parts:
-                self._transport.write(data)
+            self._transport.write(data)
         except OSError as error:
             self.report_broken(error)
             self._on_broken()

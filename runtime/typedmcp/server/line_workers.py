@@ -1,8 +1,8 @@
 """The workers of a connection of lines.
 
-A worker is a task that reads lines, calls their handlers, and awaits each handler in place, so that a handler that does
-not wait needs no task of its own. If a handler waits, it keeps the task of its worker, and a new worker takes over the
-lines.
+A worker is a task that handles lines, and awaits their handlers in place. It begins as soon as lines arrive, so that a
+handler that does not wait needs neither a task of its own nor another turn of the event loop. If a handler waits, it
+keeps the task of its worker, and a new worker takes over the lines.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typedmcp.server.call_states import CallState
 from typedmcp.server.context import Context
 from typedmcp.server.line_channel import LineChannel
 from typedmcp.server.session import Session
-from typedmcp.transports import Transport
-from typedmcp.transports.concurrency import resume
+from typedmcp.transports import Transport, tap
+from typedmcp.transports.eager import EagerTasks, is_equal
 
 __all__ = ["LineWorkers"]
 
@@ -46,107 +46,117 @@ class LineWorkers:
         self._lines: deque[bytes | OversizeMessage] = deque()
         self._latest: Context | None = None
         """The call whose handler was called last."""
-        self._worker: asyncio.Task[None] | None = None
+        self._handled_at = 0.0
+        """The time of the latest lines, if handlers wait."""
+        self._reader: asyncio.Task[None] | None = None
+        self._draining: asyncio.Task[None] | None = None
 
     def run(self, context: contextvars.Context, finished: asyncio.Future[None]) -> None:
         """Begin to handle lines, in a context. `finished` completes at the end of the stream, or with an exception."""
-        self._calls.context = context
+        self._calls.context = self._clean = context
         self._finished = finished
         self._loop = finished.get_loop()
-        self._start_worker()
+        self._eager = EagerTasks(self._loop)
+        self._reader = self._calls.create_task(self._read())
+        self._reader.add_done_callback(self._on_end)
 
     def stop(self) -> None:
         """Read nothing more, since the session is closing."""
-        if self._worker is not None:
-            self._worker.cancel()
+        if self._reader is not None:
+            self._reader.cancel()
 
-    def _start_worker(self) -> None:
-        self._worker = self._calls.create_task(self._work())
-        self._worker.add_done_callback(self._on_worker_done)
-
-    def _on_worker_done(self, task: asyncio.Task[None]) -> None:
-        error = None if task.cancelled() else task.exception()
-        if self._finished.done():
-            return
-        if error is not None:
-            self._finished.set_exception(error)
-        elif task is self._worker and task.cancelled() and not self._closing.is_set():
-            self._start_worker()  # a handler that did not wait has cancelled its task
-        elif task is self._worker:
+    def _on_end(self, reader: asyncio.Task[None]) -> None:
+        self._lines.clear()
+        self._eager.close()
+        if not reader.cancelled() and (error := reader.exception()) is not None:
+            self._fail(error)
+        elif not self._finished.done():
             self._finished.set_result(None)
 
-    async def _work(self) -> None:
-        """Read lines and handle them, until one of the handlers waits."""
-        clean = contextvars.copy_context()
-        while True:
-            while self._lines:
-                if self._transport.is_congested:
-                    await self._channel.drain()
-                self._channel.will_flush = True  # at the end of these lines, or when this task waits
-                handling = self._handle_lines(clean)
-                try:
-                    waits_for = handling.send(None)
-                except StopIteration:
-                    self._latest = None  # it may be large
-                else:
-                    # A handler waits. It keeps this task, and the next lines get a new one.
-                    ctx, self._latest = self._latest, None
-                    assert ctx is not None
-                    self._start_worker()
-                    await self._calls.wait(ctx, resume(handling, waits_for))
-                    return
-                if _context_changed(clean):
-                    # The next handler must not see the context variables that a handler has set.
-                    self._start_worker()
-                    return
-            self._channel.flush()
-            if not await self._read_more():
-                return
+    def _fail(self, error: BaseException) -> None:
+        if not self._finished.done():
+            self._finished.set_exception(error)
 
-    async def _handle_lines(self, clean: contextvars.Context) -> None:
-        """Handle lines in one step, up to the first handler that waits."""
-        lines, transport, calls, channel = self._lines, self._transport, self._calls, self._channel
-        while lines and not transport.is_congested:
-            started = calls.start(lines.popleft(), channel)
-            if started is None:
-                if _context_changed(clean):
-                    return
-                continue
-            ctx, handling = started
-            self._latest = ctx
-            try:
-                result = await handling
-            except BaseException as error:
-                calls.fail(ctx, error)
-            else:
-                line = self._encode(ctx, result)
-                if line is not None and ctx.state is _NEW:
-                    ctx.state = _ANSWERED  # as in `send_encoded`, whose call would cost 1 % of a call
-                    channel.send_fast(line)
-                else:
-                    calls.send_encoded(ctx, result, line)
-            if ctx.task is not None or _context_changed(clean):
-                return
+    # Reading
+
+    async def _read(self) -> None:
+        """Read up to the end of the stream. Most transports pass data to `_receive` instead, while no lines wait."""
+        await self._eager.prepare()
+        is_open = True
+        while is_open and not self._closing.is_set():
+            tap(self._transport, self._receive)
+            is_open = await self._read_more()
+            self._loop.call_soon(self._handle)  # a worker cannot begin within this task
+            await asyncio.sleep(0)
+            while self._lines:
+                await (self._channel.drain() if self._transport.is_congested else asyncio.sleep(0))
 
     async def _read_more(self) -> bool:
         """Read more lines. Return False at the end of the stream."""
-        if self._closing.is_set():
-            return False
-        began = self._loop.time() if len(self._calls.tasks) > 1 else None  # while a handler waits
         try:
             data = await self._transport.read()
         except OSError as error:
             self._channel.report_broken(error)
             data = b""
-        if not data and began is not None:
-            self.has_client_left = self._loop.time() - began > _PIPELINE_SECONDS
-        self._lines.extend(self._framer.feed(data) if data else self._framer.end())
-        return bool(data) or bool(self._lines)
+        if not data and len(self._calls.tasks) > 1:
+            self.has_client_left = self._loop.time() - self._handled_at > _PIPELINE_SECONDS
+        self._lines += self._framer.feed(data) if data else self._framer.end()
+        return bool(data)
 
+    def _receive(self, data: bytes) -> bool:
+        """Handle data as it arrives. Return False if lines wait, so that the transport keeps further data."""
+        self._lines += self._framer.feed(data)
+        self._handle()
+        return not self._lines
 
-def _context_changed(clean: contextvars.Context) -> bool:
-    """Return whether a handler has set context variables of this task."""
-    try:
-        return contextvars.copy_context() != clean
-    except Exception:  # values that cannot be compared
-        return True
+    # Handling
+
+    def _handle(self) -> None:
+        """Handle lines, up to the first handler that waits. Another worker handles the rest in the next turn."""
+        lines, transport, channel = self._lines, self._transport, self._channel
+        if self._closing.is_set():
+            lines.clear()
+        if lines and self._eager.is_ready and not transport.is_congested:
+            channel.will_flush = True  # below, at the end of these lines
+            task = self._eager.start(self._work())
+            if task is not None and self._latest is not None:
+                self._calls.add_task(task).add_done_callback(self._calls.hold(self._latest, task))
+            self._latest = None  # it may be large
+            channel.flush()
+        if len(self._calls.tasks) > 1:
+            self._handled_at = self._loop.time()
+        if not lines:
+            return
+        if not transport.is_congested:
+            self._loop.call_soon(self._handle)
+        elif self._draining is None or self._draining.done():
+            self._draining = self._calls.create_task(channel.drain())
+            self._draining.add_done_callback(lambda _: self._handle())
+
+    async def _work(self) -> None:
+        """Handle lines, up to the first handler that waits, and respond to that one."""
+        lines, transport, calls, channel = self._lines, self._transport, self._calls, self._channel
+        try:
+            while True:
+                started = calls.start(lines.popleft(), channel)
+                if started is not None:
+                    ctx, handling = started
+                    self._latest = ctx
+                    try:
+                        result = await handling
+                    except BaseException as error:
+                        calls.fail(ctx, error)
+                    else:
+                        line = self._encode(ctx, result)
+                        if line is not None and ctx.state is _NEW:
+                            ctx.state = _ANSWERED  # as in `send_encoded`, whose call would cost 1 % of a call
+                            channel.send_fast(line)
+                        else:
+                            calls.send_encoded(ctx, result, line)
+                    if ctx.task is not None:
+                        return
+                # The next handler must not see the context variables that a handler has set.
+                if not lines or transport.is_congested or not is_equal(contextvars.copy_context(), self._clean):
+                    return
+        except BaseException as error:
+            self._fail(error)

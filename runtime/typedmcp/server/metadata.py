@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
+from msgspec import Raw
 
 from typedmcp import dialect
 from typedmcp.errors import RemoteError
@@ -89,6 +90,9 @@ class MetadataCache:
         self._entries, self._entry_bytes = _ENTRIES, _ENTRY_BYTES
         self.known: dict[bytes, RequestMetadata] = {}
         """The cached entries by the bytes of their `_meta`."""
+        self.latest: Any = None
+        """The entry that was added last, and its `_meta`, which is faster to compare than to look up."""
+        self.latest_raw: Raw = Raw(b"")
         self.session: RequestMetadata | None = None
         """The metadata from the handshake; None without a session."""
 
@@ -99,13 +103,17 @@ class MetadataCache:
     def open_session(self, metadata: RequestMetadata | None) -> None:
         """Merge the `_meta` of later requests into that of a session; None ends the session."""
         self.session = metadata
-        self.known.clear()
+        self._forget()
 
     def set_log_level(self, level: str) -> None:
         """Change the log level of the session, if there is one."""
         if self.session is not None:
             self.session.log_level = level
-            self.known.clear()
+            self._forget()
+
+    def _forget(self) -> None:
+        self.known.clear()
+        self.latest_raw = Raw(b"")
 
     def get(self, raw: bytes) -> RequestMetadata:
         """Return the metadata in an encoded `_meta`. Raises `DecodeError` or `RemoteError` if it is invalid."""
@@ -117,7 +125,8 @@ class MetadataCache:
             if len(raw) <= self._entry_bytes:
                 if len(self.known) >= self._entries:
                     self.known.clear()
-                self.known[raw] = metadata
+                self.known[raw] = self.latest = metadata
+                self.latest_raw = Raw(raw)
         return metadata
 
     def _get_with_own_members(self, raw: bytes) -> RequestMetadata | None:

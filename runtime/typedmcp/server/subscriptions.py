@@ -55,12 +55,10 @@ class _ChangeListener:
     def __init__(
         self, ctx: Context | None, changes: set[Change], uris: set[str], filters: ExtensionFilters | None = None
     ) -> None:
-        self.ctx = ctx
+        self.ctx, self.id = ctx, None if ctx is None else ctx.id
+        self.changes, self.uris = changes, uris
         self.filters = filters
         """The members that extensions serve, if there are any."""
-        self.id = None if ctx is None else ctx.id
-        self.changes = changes
-        self.uris = uris
         self.delayed: dict[tuple[Change, str | None], None] = {}
         """The changes that wait until the client reads again, each once."""
 

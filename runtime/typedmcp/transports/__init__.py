@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, Protocol
 
 from typedmcp.observers import Network
 
-__all__ = ["HIGH_WATER", "Transport", "missing_members", "network_of"]
+__all__ = ["HIGH_WATER", "Transport", "missing_members", "network_of", "tap"]
 
 HIGH_WATER: Final = 4 << 20
 """Bytes that may wait to be sent before a connection counts as congested."""
@@ -16,7 +17,8 @@ class Transport(Protocol):
     """A connection: a stream of bytes in each direction, in chunks of any size.
 
     Messages are lines. One task at a time reads. Writing never waits; a task that writes much awaits `drain` while the
-    connection is congested. A transport may say what carries it, in an attribute `network`: see `network_of`.
+    connection is congested. A transport may say what carries it, in an attribute `network`: see `network_of`. With a
+    method `tap`, which saves its reader a turn of the event loop for each chunk, it is faster: see `tap`.
     """
 
     async def read(self) -> bytes:
@@ -62,3 +64,14 @@ def network_of(transport: Transport) -> Network | None:
     """Return what carries a connection: the attribute `network` of its transport, or None without one."""
     network: Network | None = getattr(transport, "network", None)
     return network
+
+
+def tap(transport: Transport, take: Callable[[bytes], bool]) -> None:
+    """Pass chunks to `take` as they arrive, until it returns False. `read` returns what arrives then, and the end.
+
+    `take` is called from the event loop, and not within a task. A transport without the method `tap` passes everything
+    to `read`, and one with it may do so, too.
+    """
+    begin: Callable[[Callable[[bytes], bool]], None] | None = getattr(transport, "tap", None)
+    if begin is not None:
+        begin(take)

@@ -16,16 +16,13 @@ class QueueingTransport:
     """Queues what it sends. It is congested while more than `high_water` bytes wait."""
 
     def __init__(self, high_water: int = HIGH_WATER) -> None:
+        self.is_congested: bool = False
+        """True while more than `high_water` bytes wait to be sent."""
         self._high_water = high_water
         self._queued_bytes = 0
         self._drained = asyncio.Event()
         self._drained.set()
         self._closed = False
-
-    @property
-    def is_congested(self) -> bool:
-        """Return whether more than `high_water` bytes wait to be sent."""
-        return not self._drained.is_set()
 
     async def drain(self) -> None:
         """Wait until enough of the queued bytes is sent."""
@@ -34,12 +31,17 @@ class QueueingTransport:
     def _count_queued(self, size: int) -> None:
         self._queued_bytes += size
         if self._queued_bytes > self._high_water:
+            self.is_congested = True
             self._drained.clear()
 
     def _count_sent(self, size: int) -> None:
         self._queued_bytes -= size
         if self._queued_bytes <= self._high_water // 2:
-            self._drained.set()
+            self._end_congestion()
+
+    def _end_congestion(self) -> None:
+        self.is_congested = False
+        self._drained.set()
 
 
 class DescriptorTransport(QueueingTransport, ABC):
@@ -68,7 +70,7 @@ class DescriptorTransport(QueueingTransport, ABC):
             await self._empty.wait()
         finally:
             self._at_end = True
-            self._drained.set()
+            self._end_congestion()
             self._release()
 
     @abstractmethod

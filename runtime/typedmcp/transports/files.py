@@ -94,7 +94,7 @@ class FileTransport(DescriptorTransport):
             self._broken = True
             self._queued.clear()
         self._queued_bytes = sum(map(len, self._queued))
-        self._drained.set()
+        self._end_congestion()
         if self._queued:
             self._start_writing()
         else:

@@ -33,6 +33,9 @@ _READ_AHEAD_BYTES = 1 << 20
 """Bytes that are received before the reader asks for them."""
 
 
+_read, _write = os.read, os.write
+
+
 class StreamTransport(DescriptorTransport):
     """A connection over one or two file descriptors. It makes non-blocking copies of them.
 
@@ -89,27 +92,40 @@ class StreamTransport(DescriptorTransport):
             self._is_reading = True
             self._loop.add_reader(self._source, self._readable)
 
+    def _stop_reading(self) -> None:
+        self._is_reading = False
+        self._loop.remove_reader(self._source)
+
     def _readable(self) -> None:
         try:
-            data = os.read(self._source, self._chunk_bytes)
+            data = _read(self._source, self._chunk_bytes)
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
             self._error = error
             data = b""
-        if len(data) == self._chunk_bytes < _MAX_CHUNK_BYTES:
+        if not data:
+            self._stop_reading()
+        elif len(data) == self._chunk_bytes < _MAX_CHUNK_BYTES:
             self._chunk_bytes = _enlarge_pipe(self._source)
-        if not data or self._size + len(data) > _READ_AHEAD_BYTES:
-            self._is_reading = False
-            self._loop.remove_reader(self._source)
-        if self._consumer is not None:
-            self._consumer(data)
+        consumer = self._consumer
+        if consumer is not None and (data or self._at_end):
+            if consumer(data) is False and self._consumer is consumer:
+                self._consumer = None
             return
         if data:
             self._chunks.append(data)
             self._size += len(data)
+            if self._size > _READ_AHEAD_BYTES:
+                self._stop_reading()
         self._at_end = not data
         self._wake()
+
+    def tap(self, take: Callable[[bytes], bool]) -> None:
+        """Pass chunks to `take` as they arrive, until it returns False. Does nothing while there is one for `read`."""
+        if not self._chunks and not self._at_end:
+            self._consumer = take
+            self._start_reading()
 
     def consume(self, consumer: Callable[[bytes], object]) -> None:
         """End the stream for the reader, and pass to `consumer` what arrives from now on; empty bytes are the end."""
@@ -131,7 +147,9 @@ class StreamTransport(DescriptorTransport):
         if self._broken or self._closed:
             return
         sent = 0 if self._queue else self._try_to_send(data)
-        if 0 < sent < len(data) and _enlarge_pipe(self._sink) > sent:
+        if sent == len(data):
+            return
+        if sent and _enlarge_pipe(self._sink) > sent:
             sent += self._try_to_send([memoryview(data)[sent:]])
         if self._broken or sent == len(data):
             return
@@ -144,7 +162,7 @@ class StreamTransport(DescriptorTransport):
 
     def _try_to_send(self, data: bytes | list[memoryview]) -> int:
         try:
-            return os.writev(self._sink, data) if isinstance(data, list) else os.write(self._sink, data)
+            return os.writev(self._sink, data) if isinstance(data, list) else _write(self._sink, data)
         except (BlockingIOError, InterruptedError):
             return 0
         except OSError:  # the reader has closed its end: dropping its messages is not an error

@@ -102,8 +102,8 @@ class CallRunner:
         """Call a method of the dialect, within the time for all rounds. Return the result as converted by `finish`."""
         check_call_options(options)
         rounds = self._rounds_of(options)
-        start = self._now()
         session = self._connection.session
+        start = self._now() if session is None or session.has_ended else session.time()
         outcome: Any = _NOT_BEGUN
         # Most calls need one round, which the session itself ends in time. The timer below is dear.
         if session is not None and not session.has_ended and not self.completions:
@@ -282,10 +282,17 @@ class CallRunner:
         check_call_options(options)
         if self._connection.undeclared:
             self._connection.check_declared(method)
-        start = self._now()
+        start = session.time()
         try:
             call, encoded = self._start_call(session, method, params, options, is_dialect=is_dialect)
-            return await session.exchange(call, encoded), call.id
+            response = session.begin(call, encoded)
+            if response is None:
+                return await session.exchange(call, encoded), call.id
+            try:
+                return await response, call.id
+            except asyncio.CancelledError:
+                session.withdraw(call)
+                raise
         except RepeatableError:
             rejection = None
         except RemoteError as error:
@@ -323,13 +330,11 @@ class CallRunner:
         self, session: ClientSession, method: str, params: Any, options: CallOptions, *, is_dialect: bool
     ) -> tuple[Call, Any]:
         """Register a call, and return it with its parameters in the server's revision."""
-        on_progress = options.get("on_progress")
-        call = session.start_call(
-            method,
-            timeout=options.get("timeout", self._connection.timeout),
-            latest=options.get("max_time", self._connection.max_time),
-            on_progress=on_progress,
-        )
+        timeout, latest, on_progress = self._connection.timeout, self._connection.max_time, None
+        if options:
+            timeout, latest = options.get("timeout", timeout), options.get("max_time", latest)
+            on_progress = options.get("on_progress")
+        call = session.start_call(method, timeout=timeout, latest=latest, on_progress=on_progress)
         if is_dialect:
             encoder = self._connection.encoder
             members = encoder.members(options) if options else None
@@ -385,12 +390,11 @@ class CallRunner:
         """
         if self._tools is None:
             return
-        if isinstance(result, D.ListToolsResult):
-            self._tools.add(result.tools)
-        elif isinstance(result, D.CallToolResult):
-            fault = self._tools.find_fault(params.name, result)
-            if fault is not None:
+        if isinstance(result, D.CallToolResult):
+            if (fault := self._tools.find_fault(params.name, result)) is not None:
                 raise ProtocolError(f"result.{fault}").attach_call("tools/call", id)
+        elif isinstance(result, D.ListToolsResult):
+            self._tools.add(result.tools)
 
     def _cache_key(self, method: str, params: Any) -> CacheKey | None:
         return cache_key(method, params) if FEATURES[self._connection.server.revision].has_cache_hints else None

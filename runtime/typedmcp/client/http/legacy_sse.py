@@ -132,7 +132,7 @@ class LegacySseTransport(QueueingTransport):
             self._stream.close()  # ends the task that reads
         finally:
             self._sending = None
-            self._drained.set()
+            self._end_congestion()
 
     def describe_end(self) -> str:
         """Return why the connection ended, if that is known."""

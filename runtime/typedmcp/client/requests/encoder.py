@@ -53,6 +53,8 @@ class RequestEncoder:
         self.is_modern: bool = client_meta is not None
         self._client_meta = None if client_meta is None else dict(client_meta)
         self._encoded_client_meta = None if client_meta is None else Raw(msgspec.json.encode(client_meta))
+        self._converters: dict[str, Callable[[Any, Any], Any]] = {}
+        """The functions `(params, meta) -> params` by method."""
 
     def members(self, options: CallOptions) -> Mapping[str, Any] | None:
         """Return the members of `_meta` that the options of a call set; None for none."""
@@ -77,9 +79,12 @@ class RequestEncoder:
 
         Raises `UsageError` for a method that the server's revision does not have.
         """
-        if self.revision == DIALECT:
-            return with_meta(cast(Any, type(params)))(params, meta)
-        return _downgrade(method, self.revision)(params, meta)
+        convert = self._converters.get(method)
+        if convert is None:
+            is_dialect = self.revision == DIALECT
+            convert = with_meta(cast(Any, type(params))) if is_dialect else _downgrade(method, self.revision)
+            self._converters[method] = convert
+        return convert(params, meta)
 
     def plain_params(self, params: Mapping[str, Any] | None, options: CallOptions) -> dict[str, Any]:
         """Return the parameters of a method that the protocol does not have. A `_meta` in `params` takes precedence."""

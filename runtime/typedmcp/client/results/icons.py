@@ -11,10 +11,13 @@ from typing import Any, Final, TypeAlias
 
 from mcpspec.support.error_text import format_value
 from mcpspec.support.objects import is_array
+from typedmcp import dialect
 from typedmcp.client.results.decoder import MAX_PROBLEMS
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 
 __all__ = ["drop_unsafe_icons", "drop_unsafe_icons_of"]
+
+D = dialect.structs
 
 Report: TypeAlias = Callable[[Diagnostic], None]
 
@@ -31,6 +34,9 @@ _PLACES: Final[Mapping[str, tuple[str, str | None]]] = {
 }
 """The members of results whose items have icons: themselves, or in a member of theirs."""
 
+_WITHOUT_ICONS: Final = (D.TextContent, D.ImageContent, D.AudioContent, D.EmbeddedResource)
+"""The types of most items of results, which have no icons."""
+
 
 def drop_unsafe_icons(method: str, result: Any, report: Report) -> None:
     """Remove the icons with unsafe addresses from the result of a method, and report them."""
@@ -38,13 +44,13 @@ def drop_unsafe_icons(method: str, result: Any, report: Report) -> None:
     if place is None:
         return
     member, inner = place
-    holders: list[Any] = []
-    for item in getattr(result, member, ()):
-        holder = item if inner is None else getattr(item, inner)
-        if getattr(holder, "icons", None):
-            holders.append(holder)
-    if holders:
-        drop_unsafe_icons_of(holders, method, report)
+    holders: Any = getattr(result, member, ())
+    if inner is not None:
+        holders = [getattr(item, inner) for item in holders]
+    for holder in holders:
+        if holder.__class__ not in _WITHOUT_ICONS and getattr(holder, "icons", None):
+            drop_unsafe_icons_of([each for each in holders if getattr(each, "icons", None)], method, report)
+            break
 
 
 def drop_unsafe_icons_of(holders: Iterable[Any], method: str, report: Report) -> None:

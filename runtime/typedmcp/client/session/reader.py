@@ -73,18 +73,15 @@ class SessionListener(Protocol):
         ...
 
 
-class PendingCall:
+class PendingCall(msgspec.Struct, eq=False):
     """An open call: the future of its result, and its progress callback."""
 
-    __slots__ = ("is_sent", "on_progress", "response", "timer")
-
-    def __init__(self, response: asyncio.Future[Raw], on_progress: Callable[[Any], object] | None = None) -> None:
-        self.response: asyncio.Future[Raw] = response
-        self.on_progress: Callable[[Any], object] | None = on_progress
-        self.timer: Timer | None = None
-        """The timer of the task that makes the call, over HTTP."""
-        self.is_sent: bool = False
-        """True once the request is sent, so that it can be cancelled."""
+    response: asyncio.Future[Raw]
+    on_progress: Callable[[Any], object] | None = None
+    timer: Timer | None = None
+    """The timer of the task that makes the call, over HTTP."""
+    is_sent: bool = False
+    """True once the request is sent, so that it can be cancelled."""
 
 
 class MessageReader:
@@ -112,12 +109,17 @@ class MessageReader:
         except (ValueError, TypeError):
             self._receive_slow(line, own)
             return
+        id = message.id
         if message.method is not UNSET:
             self._receive_message(message)
-        elif message.result is not UNSET and message.error is UNSET and message.id is not UNSET:
-            self._resolve(message.id, message.result, own)
-        else:
+        elif message.result is UNSET or message.error is not UNSET or id is UNSET:
             self._receive_slow(line, own)
+        elif own is None and id.__class__ is int and (call := self._requests.calls.pop(id, None)) is not None:
+            response = call.owner.response  # as in `_resolve`: the hot path
+            if not response.done():
+                response.set_result(message.result)
+        else:
+            self._resolve(id, message.result, own)
 
     def find_result(self, body: bytes, call: Call) -> Raw | None:
         """Return the result in a well-formed response to this call. None for anything else, which `receive` reads."""
@@ -132,9 +134,7 @@ class MessageReader:
         return message.result
 
     def _resolve(self, id: RequestId, result: Raw, own: Collection[Call] | None) -> None:
-        call = self._requests.calls.pop(id, None) if own is None and id.__class__ is int else None
-        if call is None:
-            call = self._find_call(id, None, own)
+        call = self._find_call(id, None, own)
         if call is not None and not call.owner.response.done():
             call.owner.response.set_result(result)
 

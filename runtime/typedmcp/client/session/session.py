@@ -61,6 +61,8 @@ class ClientSession(ABC):
         self.abort_reason: str | None = None
         """Why the client ended the session, if it did so because of what the server sent."""
         self._loop = asyncio.get_running_loop()
+        self.time: Callable[[], float] = self._loop.time
+        """The clock of the event loop."""
         self._closing: asyncio.Task[None] | None = None
         self.has_ended: bool = False
         """True once no further call can be made."""
@@ -85,7 +87,17 @@ class ClientSession(ABC):
         if self.has_ended:
             raise self.end_error().attach_call(method, "none")
         pending = PendingCall(self._loop.create_future(), on_progress)
-        return self.requests.add_call(method, pending, self._loop.time(), timeout=timeout, latest=latest)
+        return self.requests.add_call(method, pending, self.time(), timeout=timeout, latest=latest)
+
+    def begin(self, call: Call, params: Any) -> asyncio.Future[Raw] | None:  # noqa: ARG002
+        """Send a request at once, and return the future of its result. None for one that only `exchange` can send.
+
+        Its caller cancels the call with `withdraw`.
+        """
+        return None
+
+    def withdraw(self, call: Call) -> None:  # noqa: B027  # the same sessions need it
+        """Cancel a call that `begin` has sent."""
 
     @property
     def is_signing_in(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +19,7 @@ from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import Framer
 from typedmcp.protocol.pending import Call
 from typedmcp.protocol.text import visible
-from typedmcp.transports import Transport, network_of
+from typedmcp.transports import Transport, network_of, tap
 
 __all__ = ["StreamSession"]
 
@@ -39,38 +40,47 @@ class StreamSession(ClientSession):
         self.network: Network | None = network_of(transport)
         self.url: str | None = getattr(transport, "url", None)
         self._framer = Framer(limits.message_bytes, limits.message_depth)
-        self._out = bytearray()
+        self._out: list[bytes] = []
         self._is_flush_scheduled = False
         self._stray_line = b""
         self._is_silent = True
         self._timer: asyncio.TimerHandle | None = None
+        self._expires_at = math.inf
+        """The time of the timer."""
         self._reading = self._loop.create_task(self._read())
 
     # Calls
 
+    def begin(self, call: Call, params: Any) -> asyncio.Future[Raw] | None:
+        """Send a request, unless the server is not reading. See `ClientSession.begin`."""
+        if self.transport.is_congested:
+            return None
+        self._send_call(call, params)
+        response: asyncio.Future[Raw] = call.owner.response
+        return response
+
     async def exchange(self, call: Call, params: Any) -> Raw:
         """Send a request and return the bytes of its result. See `ClientSession.exchange`."""
-        pending: PendingCall = call.owner
-        if call.deadline is not None:
-            self._schedule_expiry(call.deadline)
+        response: asyncio.Future[Raw] = call.owner.response
         try:
             if self.transport.is_congested:
-                await self._wait_for_drain(pending.response)
-            if not pending.response.done():
+                self._schedule_expiry(call.deadline)
+                await self._wait_for_drain(response)
+            if not response.done():
                 self._send_call(call, params)
-            return await pending.response
+            return await response
         except asyncio.CancelledError:
-            if self.requests.cancel_call(call.id):
-                self._notify_cancelled(call, "the client no longer needs the result")
+            self.withdraw(call)
             raise
 
     def _send_call(self, call: Call, params: Any) -> None:
+        self._schedule_expiry(call.deadline)
         try:
             self._send_line(encode_message(Notification("2.0", call.method, params, call.id)))
-            call.owner.is_sent = True
         except BaseException:
             self.requests.cancel_call(call.id)
             raise
+        call.owner.is_sent = True
 
     async def _wait_for_drain(self, response: asyncio.Future[Raw]) -> None:
         """Wait until the server reads again, or the call has ended."""
@@ -85,9 +95,7 @@ class StreamSession(ClientSession):
         call = self.start_call(method, timeout=timeout)
         pending: PendingCall = call.owner
         pending.response.add_done_callback(lambda response: response.cancelled() or response.exception())
-        self._send_line(encode_message(Notification("2.0", method, params, call.id)))
-        if call.deadline is not None:
-            self._schedule_expiry(call.deadline)
+        self._send_call(call, params)
 
     def _post(self, message: bytes, method: str | None, params: Any = None) -> None:  # noqa: ARG002  # HTTP needs them
         self._send_line(message)
@@ -99,8 +107,7 @@ class StreamSession(ClientSession):
             self._write(line)
             self._write(b"\n")
         elif self._out or len(self.requests.calls) > 1:  # other calls are about to send too: one write for all
-            self._out += line
-            self._out += b"\n"
+            self._out.append(line)
             if not self._is_flush_scheduled:
                 self._is_flush_scheduled = True
                 self._loop.call_soon(self._flush)
@@ -114,9 +121,15 @@ class StreamSession(ClientSession):
     def _flush(self) -> None:
         self._is_flush_scheduled = False
         if self._out:
-            data = bytes(self._out)
+            self._out.append(b"")  # ends the last line
+            data = b"\n".join(self._out)
             self._out.clear()
             self._write(data)
+
+    def withdraw(self, call: Call) -> None:
+        """Cancel a call, unless it has ended."""
+        if self.requests.cancel_call(call.id):
+            self._notify_cancelled(call, "the client no longer needs the result")
 
     def _notify_cancelled(self, call: Call, reason: str) -> None:
         # A request that waits for the server to read is not on its way yet, and `initialize` must not be cancelled.
@@ -130,44 +143,48 @@ class StreamSession(ClientSession):
 
     # Deadlines
 
-    def _schedule_expiry(self, deadline: float) -> None:
-        if self._timer is None or deadline < self._timer.when():
+    def _schedule_expiry(self, deadline: float | None) -> None:
+        if deadline is not None and deadline < self._expires_at:
             if self._timer is not None:
                 self._timer.cancel()
+            self._expires_at = deadline
             self._timer = self._loop.call_at(deadline, self._expire)
 
     def _expire(self) -> None:
-        self._timer = None
-        now = self._loop.time()
-        for call in self.requests.expire(now):
+        self._timer, self._expires_at = None, math.inf
+        for call in self.requests.expire(self.time()):
             pending: PendingCall = call.owner
             if not pending.response.done():
                 error = RequestTimeoutError(call.allowed or 0.0, self._describe_stray_line())
                 pending.response.set_exception(error.attach_call(call.method, call.id))
             self._notify_cancelled(call, "the call timed out")
-        deadline = self.requests.next_deadline()
-        if deadline is not None:
-            self._schedule_expiry(deadline)
+        self._schedule_expiry(self.requests.next_deadline())
 
     # Reading
 
     async def _read(self) -> None:
-        transport, framer = self.transport, self._framer
+        """Read up to the end of the stream. Most transports pass data to `_receive` as it arrives."""
+        tap(self.transport, self._receive)
         try:
-            while self.abort_reason is None and (data := await transport.read()):
-                self._is_silent = False
-                for line in framer.feed(data):
-                    self.reader.receive(line)
-                    if self.abort_reason is not None:
-                        break
-                line = data = b""  # they may be large, and the next ones may take long
-            for line in framer.end():
+            while self._receive(await self.transport.read()):
+                pass
+            for line in self._framer.end():
                 self.reader.receive(line)
         except OSError as error:
             text = f"the connection broke: {error}"
             self.reader.listener.report(Diagnostic(DiagnosticKind.CONNECTION_ERROR, text, error=error))
         finally:
             self._end()
+
+    def _receive(self, data: bytes) -> bool:
+        """Handle data. Return False at the end of the stream, and if the client has ended the session."""
+        self._is_silent = self._is_silent and not data
+        for line in self._framer.feed(data):
+            self.reader.receive(line)
+            if self.abort_reason is not None:
+                self._reading.cancel()
+                return False
+        return bool(data)
 
     def _end(self) -> None:
         self._is_flush_scheduled = True  # nothing more can be flushed

@@ -50,8 +50,6 @@ _ANSWERED: Final = CallState.ANSWERED
 class ServedCalls:
     """The calls of one session. `observer` observes them, if the server has telemetry."""
 
-    __slots__ = ("context", "engine", "fast_functions", "functions", "observer", "session", "tasks")
-
     def __init__(self, engine: Engine, session: ServedSession, observer: ServerObservation | None) -> None:
         self.engine: Engine = engine
         self.session: ServedSession = session

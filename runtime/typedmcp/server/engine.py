@@ -65,11 +65,6 @@ class Engine:
     valid once, by default for this process.
     """
 
-    __slots__ = (
-        "_max_in_flight", "_meta_copiers", "_was_large", "budget", "config", "fast_functions", "functions",
-        "thread_id", "threads", "use_once",
-    )  # fmt: skip
-
     def __init__(
         self,
         config: ServerConfig,

@@ -183,12 +183,17 @@ class CallRunner:
             return self.decode(method, Raw(cached), 0)
         generation = self._cache.generation
         try:
-            made = await self._call_in_legacy_form(method, params, options) if self.legacy_forms else None
-            if made is not None and made.__class__ is not Raw:
-                return made
-            raw, id = (
-                await self.exchange(session, method, params, options, is_dialect=True) if made is None else (made, 0)
-            )
+            if (direct := session.direct) is None or session.is_congested or self.legacy_forms:
+                raw, id = await self._exchange_in_any_form(session, method, params, options)
+                if raw.__class__ is not Raw:
+                    return raw
+            else:
+                call, encoded = self._start_call(session, method, params, options, is_dialect=True)
+                try:
+                    raw, id = await direct.begin(call, encoded), call.id
+                except asyncio.CancelledError:
+                    direct.withdraw(call)
+                    raise
         except RemoteError as error:
             if error.code != URL_ELICITATION_REQUIRED or not rounds:
                 raise
@@ -203,15 +208,16 @@ class CallRunner:
             self._cache.put(key, bytes(raw), result.ttl_ms, self._now(), generation, is_public=is_public)
         return result if finish is None else finish(result, id)
 
-    async def _call_in_legacy_form(self, method: str, params: Any, options: CallOptions) -> Any:
-        """Make a call in the form of an extension on the server's revision. Return None for one to make as usual."""
+    async def _exchange_in_any_form(
+        self, session: ClientSession, method: str, params: Any, options: CallOptions
+    ) -> tuple[Any, int]:
+        """Make a call, in the form of an extension if one has it on the server's revision: that may have the value."""
         for form in self.legacy_forms:
-            if self._connection.server.revision not in form.revisions:
-                continue
-            made = await form.call(method, params, options)
-            if made is not None:
-                return made
-        return None
+            if self._connection.server.revision in form.revisions:
+                made = await form.call(method, params, options)
+                if made is not None:
+                    return made, 0
+        return await self.exchange(session, method, params, options, is_dialect=True)
 
     def _rounds_of(self, options: CallOptions) -> int:
         """Return how many times a call may be repeated. Raises `UsageError` for a wrong option."""
@@ -280,19 +286,10 @@ class CallRunner:
         With `is_dialect` the parameters are in the dialect, otherwise they are sent as they are.
         """
         check_call_options(options)
-        if self._connection.undeclared:
-            self._connection.check_declared(method)
         start = session.time()
         try:
             call, encoded = self._start_call(session, method, params, options, is_dialect=is_dialect)
-            response = session.begin(call, encoded)
-            if response is None:
-                return await session.exchange(call, encoded), call.id
-            try:
-                return await response, call.id
-            except asyncio.CancelledError:
-                session.withdraw(call)
-                raise
+            return await session.exchange(call, encoded), call.id
         except RepeatableError:
             rejection = None
         except RemoteError as error:
@@ -330,6 +327,8 @@ class CallRunner:
         self, session: ClientSession, method: str, params: Any, options: CallOptions, *, is_dialect: bool
     ) -> tuple[Call, Any]:
         """Register a call, and return it with its parameters in the server's revision."""
+        if self._connection.undeclared:
+            self._connection.check_declared(method)
         timeout, latest, on_progress = self._connection.timeout, self._connection.max_time, None
         if options:
             timeout, latest = options.get("timeout", timeout), options.get("max_time", latest)

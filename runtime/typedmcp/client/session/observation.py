@@ -46,7 +46,7 @@ def observe_session(session: ClientSession, instrumentation: Instrumentation, ne
         observer.on_notify(method, lambda members: send_notification(method, add_to_meta(params, members)))
 
     session.exchange, session.notify = observed_exchange, notify  # type: ignore[method-assign]
-    session.begin = lambda call, params: None  # type: ignore[method-assign]  # noqa: ARG005  # `exchange` is observed
+    session.direct = None  # only `exchange` is observed
     session.reader.listener = _ObservedListener(observer, negotiated, session.reader.listener)
 
 

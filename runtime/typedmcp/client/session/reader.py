@@ -84,20 +84,13 @@ class PendingCall(msgspec.Struct, eq=False):
     """True once the request is sent, so that it can be cancelled."""
 
 
-class MessageReader:
+class MessageReader(msgspec.Struct, eq=False):
     """Dispatches the messages of a server. `on_stray` gets the beginning of a line that is no JSON object or array."""
 
-    def __init__(
-        self,
-        requests: PendingRequests,
-        limits: Limits,
-        listener: SessionListener,
-        on_stray: Callable[[bytes], None] | None = None,
-    ) -> None:
-        self.listener: SessionListener = listener
-        self._requests = requests
-        self._limits = limits
-        self._on_stray = on_stray
+    _requests: PendingRequests
+    _limits: Limits
+    listener: SessionListener
+    _on_stray: Callable[[bytes], None] | None = None
 
     def receive(self, line: bytes | OversizeMessage, own: Collection[Call] | None = None) -> None:
         """Dispatch a message. A well-formed response takes the fast path.
@@ -109,10 +102,9 @@ class MessageReader:
         except (ValueError, TypeError):
             self._receive_slow(line, own)
             return
-        id = message.id
         if message.method is not UNSET:
             self._receive_message(message)
-        elif message.result is UNSET or message.error is not UNSET or id is UNSET:
+        elif message.result is UNSET or message.error is not UNSET or (id := message.id) is UNSET:
             self._receive_slow(line, own)
         elif own is None and id.__class__ is int and (call := self._requests.calls.pop(id, None)) is not None:
             response = call.owner.response  # as in `_resolve`: the hot path

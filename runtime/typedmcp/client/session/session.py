@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Raw
 
@@ -34,11 +34,26 @@ class SessionLostError(RepeatableError):
     """The server has forgotten the session, so it did not execute the call."""
 
 
+class DirectCalls(Protocol):
+    """Makes calls without a coroutine for each, while the session is not congested."""
+
+    def begin(self, call: Call, params: Any) -> asyncio.Future[Raw]:
+        """Send a request, and return the future of its result. A caller that is cancelled calls `withdraw`."""
+        ...
+
+    def withdraw(self, call: Call) -> None:
+        """Cancel a call, unless it has ended."""
+        ...
+
+
 class ClientSession(ABC):
     """A session with a server, over any transport."""
 
     is_renewable: bool = False
     """True if a new session may follow this one without the option `restart`."""
+
+    direct: DirectCalls | None = None
+    """A faster way than `exchange`, of sessions that send requests at once."""
 
     network: Network | None = None
     """The carrier of the messages. None if the transport does not say it."""
@@ -88,16 +103,6 @@ class ClientSession(ABC):
             raise self.end_error().attach_call(method, "none")
         pending = PendingCall(self._loop.create_future(), on_progress)
         return self.requests.add_call(method, pending, self.time(), timeout=timeout, latest=latest)
-
-    def begin(self, call: Call, params: Any) -> asyncio.Future[Raw] | None:  # noqa: ARG002
-        """Send a request at once, and return the future of its result. None for one that only `exchange` can send.
-
-        Its caller cancels the call with `withdraw`.
-        """
-        return None
-
-    def withdraw(self, call: Call) -> None:  # noqa: B027  # the same sessions need it
-        """Cancel a call that `begin` has sent."""
 
     @property
     def is_signing_in(self) -> bool:

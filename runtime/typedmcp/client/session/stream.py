@@ -37,6 +37,7 @@ class StreamSession(ClientSession):
     def __init__(self, transport: Transport, listener: SessionListener, limits: Limits) -> None:
         super().__init__(listener, limits, self._on_stray_line)
         self.transport: Transport = transport
+        self.direct = self
         self.network: Network | None = network_of(transport)
         self.url: str | None = getattr(transport, "url", None)
         self._framer = Framer(limits.message_bytes, limits.message_depth)
@@ -51,13 +52,17 @@ class StreamSession(ClientSession):
 
     # Calls
 
-    def begin(self, call: Call, params: Any) -> asyncio.Future[Raw] | None:
-        """Send a request, unless the server is not reading. See `ClientSession.begin`."""
-        if self.transport.is_congested:
-            return None
-        self._send_call(call, params)
-        response: asyncio.Future[Raw] = call.owner.response
-        return response
+    def begin(self, call: Call, params: Any) -> asyncio.Future[Raw]:
+        """Send a request, and return the future of its result."""
+        self._schedule_expiry(call.deadline)
+        try:
+            self._send_line(encode_message(Notification("2.0", call.method, params, call.id)))
+        except BaseException:
+            self.requests.cancel_call(call.id)
+            raise
+        pending: PendingCall = call.owner
+        pending.is_sent = True
+        return pending.response
 
     async def exchange(self, call: Call, params: Any) -> Raw:
         """Send a request and return the bytes of its result. See `ClientSession.exchange`."""
@@ -66,21 +71,10 @@ class StreamSession(ClientSession):
             if self.transport.is_congested:
                 self._schedule_expiry(call.deadline)
                 await self._wait_for_drain(response)
-            if not response.done():
-                self._send_call(call, params)
-            return await response
+            return await (response if response.done() else self.begin(call, params))
         except asyncio.CancelledError:
             self.withdraw(call)
             raise
-
-    def _send_call(self, call: Call, params: Any) -> None:
-        self._schedule_expiry(call.deadline)
-        try:
-            self._send_line(encode_message(Notification("2.0", call.method, params, call.id)))
-        except BaseException:
-            self.requests.cancel_call(call.id)
-            raise
-        call.owner.is_sent = True
 
     async def _wait_for_drain(self, response: asyncio.Future[Raw]) -> None:
         """Wait until the server reads again, or the call has ended."""
@@ -95,7 +89,7 @@ class StreamSession(ClientSession):
         call = self.start_call(method, timeout=timeout)
         pending: PendingCall = call.owner
         pending.response.add_done_callback(lambda response: response.cancelled() or response.exception())
-        self._send_call(call, params)
+        self.begin(call, params)
 
     def _post(self, message: bytes, method: str | None, params: Any = None) -> None:  # noqa: ARG002  # HTTP needs them
         self._send_line(message)

@@ -31,7 +31,7 @@ CORE = {
     "server": "attempts batches built_in call_states calls changes channel config connection context engine "
     "handlers handshake home input_requests integers lifespan line_channel line_workers metadata principal run service "
     "session slow_path state_token subscriptions",
-    "transports": "concurrency descriptors files stdio streams",
+    "transports": "concurrency descriptors eager files stdio streams",
 }
 """The modules of the runtime that a server over stdio needs, by room."""
 

@@ -216,10 +216,7 @@ class ServedCalls:
     def create_task(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run a coroutine in a task that ends with the session."""
         context = None if self.context is None else self.context.copy()
-        return self.add_task(asyncio.get_running_loop().create_task(work, context=context))
-
-    def add_task(self, task: asyncio.Task[T]) -> asyncio.Task[T]:
-        """Let a task end with the session."""
+        task = asyncio.get_running_loop().create_task(work, context=context)
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
         return task

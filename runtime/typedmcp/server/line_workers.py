@@ -38,7 +38,6 @@ class LineWorkers:
         self.has_client_left: bool = False
         """True if the client has ended its side some time after its last request."""
         self._calls = session.calls
-        self._encode = session.engine.encode
         self._closing = session.closing
         self._channel = channel
         self._transport = transport
@@ -49,14 +48,12 @@ class LineWorkers:
         self._handled_at = 0.0
         """The time of the latest lines, if handlers wait."""
         self._reader: asyncio.Task[None] | None = None
-        self._draining: asyncio.Task[None] | None = None
 
     def run(self, context: contextvars.Context, finished: asyncio.Future[None]) -> None:
         """Begin to handle lines, in a context. `finished` completes at the end of the stream, or with an exception."""
-        self._calls.context = self._clean = context
+        self._calls.context = context
         self._finished = finished
-        self._loop = finished.get_loop()
-        self._eager = EagerTasks(self._loop)
+        self._eager = EagerTasks(finished.get_loop())
         self._reader = self._calls.create_task(self._read())
         self._reader.add_done_callback(self._on_end)
 
@@ -86,7 +83,7 @@ class LineWorkers:
         while is_open and not self._closing.is_set():
             tap(self._transport, self._receive)
             is_open = await self._read_more()
-            self._loop.call_soon(self._handle)  # a worker cannot begin within this task
+            self._eager.loop.call_soon(self._handle)  # a worker cannot begin within this task
             await asyncio.sleep(0)
             while self._lines:
                 await (self._channel.drain() if self._transport.is_congested else asyncio.sleep(0))
@@ -99,7 +96,7 @@ class LineWorkers:
             self._channel.report_broken(error)
             data = b""
         if not data and len(self._calls.tasks) > 1:
-            self.has_client_left = self._loop.time() - self._handled_at > _PIPELINE_SECONDS
+            self.has_client_left = self._eager.loop.time() - self._handled_at > _PIPELINE_SECONDS
         self._lines += self._framer.feed(data) if data else self._framer.end()
         return bool(data)
 
@@ -120,22 +117,24 @@ class LineWorkers:
             channel.will_flush = True  # below, at the end of these lines
             task = self._eager.start(self._work())
             if task is not None and self._latest is not None:
-                self._calls.add_task(task).add_done_callback(self._calls.hold(self._latest, task))
+                self._calls.tasks.add(task)
+                task.add_done_callback(self._calls.tasks.discard)
+                task.add_done_callback(self._calls.hold(self._latest, task))
             self._latest = None  # it may be large
             channel.flush()
         if len(self._calls.tasks) > 1:
-            self._handled_at = self._loop.time()
+            self._handled_at = self._eager.loop.time()
         if not lines:
             return
         if not transport.is_congested:
-            self._loop.call_soon(self._handle)
-        elif self._draining is None or self._draining.done():
-            self._draining = self._calls.create_task(channel.drain())
-            self._draining.add_done_callback(lambda _: self._handle())
+            self._eager.loop.call_soon(self._handle)
+        else:
+            self._calls.create_task(channel.drain()).add_done_callback(lambda _: self._handle())
 
     async def _work(self) -> None:
         """Handle lines, up to the first handler that waits, and respond to that one."""
         lines, transport, calls, channel = self._lines, self._transport, self._calls, self._channel
+        encode, clean = calls.engine.encode, calls.context
         try:
             while True:
                 started = calls.start(lines.popleft(), channel)
@@ -147,7 +146,7 @@ class LineWorkers:
                     except BaseException as error:
                         calls.fail(ctx, error)
                     else:
-                        line = self._encode(ctx, result)
+                        line = encode(ctx, result)
                         if line is not None and ctx.state is _NEW:
                             ctx.state = _ANSWERED  # as in `send_encoded`, whose call would cost 1 % of a call
                             channel.send_fast(line)
@@ -156,7 +155,7 @@ class LineWorkers:
                     if ctx.task is not None:
                         return
                 # The next handler must not see the context variables that a handler has set.
-                if not lines or transport.is_congested or not is_equal(contextvars.copy_context(), self._clean):
+                if not lines or transport.is_congested or not is_equal(contextvars.copy_context(), clean):
                     return
         except BaseException as error:
             self._fail(error)

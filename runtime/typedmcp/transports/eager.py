@@ -21,7 +21,7 @@ _enter_task, _leave_task = asyncio.tasks._enter_task, asyncio.tasks._leave_task
 """Documented under "Extending asyncio"."""
 
 
-def is_equal(context: contextvars.Context, other: contextvars.Context) -> bool:
+def is_equal(context: contextvars.Context, other: contextvars.Context | None) -> bool:
     """Return whether contexts have the same variables. Values that cannot be compared are different."""
     try:
         return context == other

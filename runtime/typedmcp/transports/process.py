@@ -15,9 +15,9 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextlib import AsyncExitStack, ExitStack
-from typing import Any, Final
+from typing import Final
 
 from mcpspec.support.error_text import escape_unprintable
 from typedmcp.transports.child import KILL, Child, ProcessGroup
@@ -81,10 +81,6 @@ class ProcessTransport:
             lines.consume(self._stderr.add)
         self.tap: Callable[[Callable[[bytes], bool]], None] | None = getattr(self._stdout, "tap", None)
         """Passes chunks to a function: see `typedmcp.transports.tap`."""
-        self.write: Callable[[bytes], None] = self._stdin.write
-        """Sends bytes to the child, and queues those that it does not accept now."""
-        self.drain: Callable[[], Coroutine[Any, Any, None]] = self._stdin.drain
-        """Waits until the child has read enough, or reads no more."""
         self._resources = resources.pop_all()
         self._output_ended = asyncio.Event()
         self._closing = asyncio.Event()
@@ -122,6 +118,14 @@ class ProcessTransport:
     async def _wait_for_end(self) -> None:
         await self._child.exited.wait()
         await self._stderr.ended.wait()
+
+    def write(self, data: bytes) -> None:
+        """Send bytes to the child, and queue those that it does not accept now."""
+        self._stdin.write(data)
+
+    async def drain(self) -> None:
+        """Wait until the child has read enough, or reads no more."""
+        await self._stdin.drain()
 
     @property
     def is_congested(self) -> bool:

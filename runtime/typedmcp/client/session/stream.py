@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -46,8 +45,6 @@ class StreamSession(ClientSession):
         self._stray_line = b""
         self._is_silent = True
         self._timer: asyncio.TimerHandle | None = None
-        self._expires_at = math.inf
-        """The time of the timer."""
         self._reading = self._loop.create_task(self._read())
 
     # Calls
@@ -138,14 +135,13 @@ class StreamSession(ClientSession):
     # Deadlines
 
     def _schedule_expiry(self, deadline: float | None) -> None:
-        if deadline is not None and deadline < self._expires_at:
+        if deadline is not None and (self._timer is None or deadline < self._timer.when()):
             if self._timer is not None:
                 self._timer.cancel()
-            self._expires_at = deadline
             self._timer = self._loop.call_at(deadline, self._expire)
 
     def _expire(self) -> None:
-        self._timer, self._expires_at = None, math.inf
+        self._timer = None
         for call in self.requests.expire(self.time()):
             pending: PendingCall = call.owner
             if not pending.response.done():

@@ -80,7 +80,16 @@ def test_defaults_that_their_own_schema_rejects_are_found(kind: Any, default: An
 CASES: list[tuple[Any, set[str]]] = [
     (described({"type": "array", "items": {}}), set()),
     (described({"type": "array"}), {"error host-schema openai anthropic gemini"}),
-    (described({"type": ["array", "null"]}), {"error host-schema openai anthropic gemini"}),
+    (
+        described({"type": ["array", "null"]}),
+        {"error host-schema openai anthropic gemini", "warning host-schema gemini"},
+    ),
+    (described({"type": ["string", "null"]}), {"warning host-schema gemini"}),
+    (described({"const": "a"}), {"warning host-schema gemini"}),
+    (described({"enum": ["a", 1]}), {"warning host-schema gemini"}),
+    (described({"enum": ["a", "b"]}), set()),
+    (described({"type": "string", "pattern": "^(?P<n>a)$"}), {"warning host-schema typescript"}),
+    (described({"type": "string", "pattern": "^(?<n>a)$"}), set()),
     (described({"anyOf": [True]}), {"error host-schema openai anthropic gemini"}),
     (described({"type": "array", "items": False}), {"error host-schema openai anthropic gemini"}),
     ({**OBJECT, "anyOf": [{"required": ["a"]}]}, {"error host-schema openai anthropic"}),
@@ -94,6 +103,29 @@ CASES: list[tuple[Any, set[str]]] = [
 def test_schemas_that_hosts_refuse_are_found(schema: Any, expected: set[str]) -> None:
     pytest.importorskip("jsonschema_rs")
     assert check_tool(schema=schema) == expected
+
+
+def test_a_pattern_that_breaks_the_lists_of_typescript_is_found_in_output_schemas_alone() -> None:
+    pytest.importorskip("jsonschema_rs")
+
+    def named(n: Annotated[str, Meta(pattern=r"^(?P<n>a)\Z")]) -> dict[str, Annotated[str, Meta(pattern=r"a\-")]]:
+        """Name.
+
+        Args:
+            n: A name.
+        """
+        return {n: "a-"}
+
+    server = Server()
+    server.add_tool(named)
+    assert not list(server.check())
+    schema = {"type": "object", "additionalProperties": {"type": "string", "pattern": r"a\-"}}
+    server.add_tool(named, name="given", output_schema=schema)
+    (found,) = server.check()
+    assert (found.severity, found.hosts) == ("error", ("typescript",))
+    assert found.text == (
+        r"output schema: /additionalProperties: a pattern that JavaScript does not read: a\-; write a-"
+    )
 
 
 def test_names_that_become_equal_are_found() -> None:

@@ -193,6 +193,9 @@ class Comparison:
 # Schemas
 
 
+DECIMAL: Final = r"^[-+]?((\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|NaN|Infinity)$"
+
+
 def schema_of(hint: Any) -> Any:
     return read_signature(_taking(hint), "tool 'it'").schema()["properties"]["x"]
 
@@ -203,17 +206,22 @@ def schema_of(hint: Any) -> Any:
         ("bytes", {"type": "string", "contentEncoding": "base64"}),
         ("datetime", {"type": "string", "format": "date-time"}),
         ("time", {"type": "string", "format": "time"}),
-        ("Decimal", {"type": ["number", "string"], "format": "decimal"}),
-        ("Path", {"type": "string", "format": "path"}),
+        ("Decimal", {"anyOf": [{"type": "number"}, {"type": "string", "pattern": DECIMAL}]}),
+        ("Path", {"type": "string"}),
         ("Literal of texts", {"type": "string", "enum": ["a", "b"]}),
-        ("Literal of both", {"enum": [1, "a", None]}),
+        ("Literal of both", {
+            "anyOf": [{"type": "integer", "enum": [1]}, {"type": "string", "enum": ["a"]}, {"type": "null"}],
+        }),
         ("enum of texts", {"type": "string", "enum": ["red", "blue"]}),
         ("IntEnum", {"type": "integer", "enum": [1, 2]}),
-        ("enum of all kinds", {"enum": [1, "two", None]}),
+        ("enum of all kinds", {
+            "anyOf": [{"type": "integer", "enum": [1]}, {"type": "string", "enum": ["two"]}, {"type": "null"}],
+        }),
         ("int | None", {"anyOf": [{"type": "integer"}, {"type": "null"}]}),
-        ("str | Path", {"anyOf": [{"type": "string"}, {"type": "string", "format": "path"}]}),
+        ("str | Path", {"type": "string"}),
         ("dict of a Literal", {
-            "type": "object", "propertyNames": {"enum": ["a", "b"]}, "additionalProperties": {"type": "integer"},
+            "type": "object", "propertyNames": {"type": "string", "enum": ["a", "b"]},
+            "additionalProperties": {"type": "integer"},
         }),
         ("dict of dates", {
             "type": "object", "propertyNames": {"type": "string", "format": "date"},
@@ -231,7 +239,7 @@ def schema_of(hint: Any) -> Any:
         ("Field pattern", {"type": "string", "pattern": r"^\d{2}$"}),
         ("Field of a dict", {"type": "object", "additionalProperties": {"type": "integer"}, "minProperties": 1}),
         ("Field of a Decimal", {
-            "type": ["number", "string"], "format": "decimal", "minimum": 0, "exclusiveMaximum": 10,
+            "anyOf": [{"type": "number", "minimum": 0, "exclusiveMaximum": 10}, {"type": "string", "pattern": DECIMAL}],
         }),
         ("Field of a union", {
             "anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "maxLength": 2}, {"type": "null"}],

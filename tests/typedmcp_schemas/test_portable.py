@@ -39,7 +39,7 @@ POINT = {
 
 CASES: list[tuple[Any, Any]] = [
     ({"type": "array"}, {"type": "array", "items": {}}),
-    ({"type": ["array", "null"]}, {"type": ["array", "null"], "items": {}}),
+    ({"type": ["array", "null"]}, {"anyOf": [{"type": "array", "items": {}}, {"type": "null"}]}),
     ({"type": "array", "items": True}, {"type": "array", "items": {}}),
     (
         {"type": "array", "prefixItems": [{"type": "string"}] * 2, "minItems": 2, "maxItems": 2, "items": False},
@@ -53,13 +53,35 @@ CASES: list[tuple[Any, Any]] = [
     ({"properties": {"a": True, "b": False}}, {"properties": {"a": {}, "b": {"not": {}}}}),
     ({"type": "object", "additionalProperties": False}, {"type": "object", "additionalProperties": False}),
     (
-        {"anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "number"}]},
-        {"type": ["string", "number"]},
+        {"type": ["integer", "string"], "minimum": 1, "pattern": "a", "title": "t"},
+        {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": "a"}], "title": "t"},
     ),
+    ({"type": ["string"], "minLength": 1}, {"type": "string", "minLength": 1}),
+    ({"const": "a"}, {"type": "string", "enum": ["a"]}),
+    ({"const": None, "title": "t"}, {"type": "null", "title": "t"}),
+    (
+        {"type": ["string", "null"], "enum": ["a", None, 5]},
+        {"anyOf": [{"type": "string", "enum": ["a"]}, {"type": "null"}]},
+    ),
+    ({"enum": [1.5, True]}, {"anyOf": [{"type": "number", "enum": [1.5]}, {"type": "boolean", "enum": [True]}]}),
+    ({"type": "number", "enum": [1, 2]}, {"type": "integer", "enum": [1, 2]}),
+    (
+        {"anyOf": [{"type": "string", "format": "path"}, {"type": "string"}], "default": "a"},
+        {"type": "string", "default": "a"},
+    ),
+    ({"type": "string", "format": "base64"}, {"type": "string", "contentEncoding": "base64"}),
+    ({"type": "string", "pattern": r"^(?P<n>a)\-\Z"}, {"type": "string", "pattern": "^(?<n>a)-$"}),
+    ({"type": "string", "pattern": "(?i)a", "minLength": 1}, {"type": "string", "minLength": 1}),
     ({"anyOf": [{"type": "string"}, {"type": "null"}]}, {"anyOf": [{"type": "string"}, {"type": "null"}]}),
     ({"type": ["null", "boolean", "number", "string", "array", "object"]}, {}),
-    ({"oneOf": [{"a": 1}], "discriminator": {"propertyName": "a"}}, {"anyOf": [{"a": 1}]}),
-    ({"enum": [{"type": "array"}], "default": [False]}, {"enum": [{"type": "array"}], "default": [False]}),
+    (
+        {"oneOf": [{"a": 1}, {"a": 2}], "discriminator": {"propertyName": "a"}},
+        {"anyOf": [{"a": 1}, {"a": 2}]},
+    ),
+    (
+        {"enum": [{"type": "array"}], "default": [False]},
+        {"type": "object", "enum": [{"type": "array"}], "default": [False]},
+    ),
     ({"properties": {"discriminator": {}, "$ref": {}}}, {"properties": {"discriminator": {}, "$ref": {}}}),
     ({"$ref": f"{REF}A", "title": "d", "$defs": {"A": {"type": "null"}}}, {"type": "null", "title": "d"}),
     (

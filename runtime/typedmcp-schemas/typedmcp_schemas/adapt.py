@@ -23,6 +23,7 @@ from collections import OrderedDict, abc, deque
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from functools import partial
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, LiteralString, NewType, TypeVar, Union, get_args, get_origin
 from uuid import UUID
@@ -97,11 +98,12 @@ def _adapt(hint: object) -> Any:
 class _Adapter:
     """Adapts a type and the types within it.
 
-    `for_schema` makes a type with a complete schema; values are not decoded as that type.
+    `for_schema` makes a type with a complete schema; values are not decoded as that type. With `of_results`, times
+    without a zone have no format.
     """
 
-    def __init__(self, *, for_schema: bool = False, enclosing: tuple[Any, ...] = ()) -> None:
-        self._for_schema = for_schema
+    def __init__(self, *, for_schema: bool = False, of_results: bool = False, enclosing: tuple[Any, ...] = ()) -> None:
+        self._for_schema, self._of_results = for_schema, of_results
         self._enclosing = enclosing
         """Records around the one that is being checked for members that msgspec rejects."""
         self._unfinished: list[tuple[Any, CustomType]] = []
@@ -188,7 +190,7 @@ class _Adapter:
             fields = records.fields_of(hint)
         except NameError as error:
             raise UnsupportedTypeError(f"{type_name(hint)}: {error}") from error
-        checker = _Adapter(for_schema=self._for_schema, enclosing=(*self._enclosing, hint))
+        checker = _Adapter(for_schema=self._for_schema, of_results=self._of_results, enclosing=(*self._enclosing, hint))
         is_known = is_native(hint) if records.parameters_of(get_origin(hint) or hint) else True
         if is_known and all(checker.adapt(field.hint) == field.hint for field in fields):
             return hint
@@ -221,7 +223,8 @@ class _Adapter:
         if not isinstance(kind, type):
             raise UnsupportedTypeError(f"{type_name(hint)} has no JSON form{_class_meant(hint)}")
         if kind in _FORMATS:
-            return Annotated[kind, Meta(extra_json_schema={"format": _FORMATS[kind]})] if self._for_schema else kind
+            has_format = self._for_schema and not self._of_results
+            return Annotated[kind, Meta(extra_json_schema={"format": _FORMATS[kind]})] if has_format else kind
         if is_pydantic(kind):
             return pydantic_input(hint)
         if is_record(kind):
@@ -299,9 +302,12 @@ def _strip_annotated(hint: object) -> Any:
 # Schemas
 
 
-def schema_of(hint: object) -> JsonSchema:
-    """Return the JSON Schema, 2020-12, of an adapted type. Raises `UnsupportedTypeError` for one that has none."""
-    return {**_describe_cached(hint)}
+def schema_of(hint: object, *, of_results: bool = False) -> JsonSchema:
+    """Return the JSON Schema, 2020-12, of an adapted type. Raises `UnsupportedTypeError` for one that has none.
+
+    With `of_results` the formats of times need a type whose values have a zone, `Annotated[datetime, Meta(tz=True)]`.
+    """
+    return {**_describe_cached(hint, of_results)}
 
 
 @cached_by_type
@@ -325,14 +331,14 @@ def _property_names(hint: object) -> Iterable[str]:
     return properties
 
 
-def _describe(hint: object) -> JsonSchema:
+def _describe(hint: object, of_results: bool) -> JsonSchema:
     """Describe a type. Not cached within another type, since it depends on the definitions collected so far."""
 
     def schema_hook(kind: Any) -> JsonSchema:
-        return {**kind.describe(_describe)} or ANY_SCHEMA
+        return {**kind.describe(partial(_describe, of_results=of_results))} or ANY_SCHEMA
 
     try:
-        described = _Adapter(for_schema=True).adapt(hint)
+        described = _Adapter(for_schema=True, of_results=of_results).adapt(hint)
         (root,), components = msgspec.json.schema_components(
             [described], schema_hook=schema_hook, ref_template=REFERENCE
         )

@@ -21,6 +21,8 @@ _DATA_KEYWORDS: Final = frozenset({"default", "enum", "const", "examples", "requ
 """Keywords whose values hold no schemas."""
 _OMITTED_KEYWORDS: Final = frozenset({"$defs", "uniqueItems"})
 """Definitions move to the root. `uniqueItems` would be wrong: a set accepts an array that repeats a value."""
+_DECIMAL: Final = r"^[-+]?((\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|NaN|Infinity)$"
+"""Texts of decimals: what models should write, and what is written of results."""
 
 
 def collect_definitions(root: Mapping[str, Any], components: Mapping[str, Any]) -> JsonSchema:
@@ -65,7 +67,7 @@ def _hoist(schema: Any, definitions: dict[str, Any]) -> Any:
     if not is_object(schema):
         return schema
     if schema.get("format") == "decimal":  # msgspec accepts numbers as well
-        schema = {**schema, "type": ["number", "string"]}
+        schema = {**schema, "type": ["number", "string"], "pattern": _DECIMAL}
     renamed: dict[str, str] = {}
     for name, definition in schema.get("$defs", {}).items():
         new = name

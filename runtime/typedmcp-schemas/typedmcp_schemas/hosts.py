@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from typedmcp_schemas.ecma_patterns import to_ecma_pattern
 from typedmcp_schemas.json_types import is_array, is_object
 from typedmcp_schemas.keywords import LIST_KEYWORDS, MAP_KEYWORDS, SCHEMA_KEYWORDS
 
-__all__ = ["MAX_NAME", "SchemaRefusal", "find_refusals", "replace_forbidden"]
+__all__ = ["MAX_NAME", "SchemaRefusal", "find_invalid_patterns", "find_refusals", "replace_forbidden"]
 
 MAX_NAME: Final = 64
 """Characters of a tool's name, in the APIs of OpenAI, Anthropic and Gemini."""
@@ -26,13 +27,23 @@ class SchemaRefusal(NamedTuple):
     """The place in the schema."""
     text: str
     hosts: tuple[str, ...]
-    """The APIs whose hosts refuse it."""
+    """The APIs whose hosts refuse it; `typescript` for validators in JavaScript."""
 
 
 def replace_forbidden(name: str) -> str:
     """Return a tool's name with `_` for characters that an API does not allow, and before a digit or `-`."""
     made = _FORBIDDEN.sub("_", name)
     return made if made[:1].isalpha() or made[:1] == "_" else f"_{made}"
+
+
+def find_invalid_patterns(schema: Mapping[str, Any]) -> Iterator[SchemaRefusal]:
+    """Yield the patterns of a schema with which validators in JavaScript refuse the whole schema."""
+    for path, each in _schemas(schema, ""):
+        pattern = each.get("pattern") if is_object(each) else None
+        if isinstance(pattern, str) and to_ecma_pattern(pattern) != pattern:
+            made = to_ecma_pattern(pattern)
+            hint = f"; write {made}" if made is not None else ""
+            yield SchemaRefusal(path, f"a pattern that JavaScript does not read: {pattern}{hint}", ("typescript",))
 
 
 def find_refusals(schema: Mapping[str, Any]) -> Iterator[SchemaRefusal]:
@@ -47,6 +58,7 @@ def find_refusals(schema: Mapping[str, Any]) -> Iterator[SchemaRefusal]:
             yield SchemaRefusal("", text, ("anthropic",))
     for path, each in _schemas(schema, ""):
         yield from _refusals_of(path, each)
+    yield from find_invalid_patterns(schema)
 
 
 def _refusals_of(path: str, schema: object) -> Iterator[SchemaRefusal]:
@@ -58,6 +70,13 @@ def _refusals_of(path: str, schema: object) -> Iterator[SchemaRefusal]:
         yield SchemaRefusal(path, "an array without items; write items: {} for any", _ALL)
     if "$ref" in schema:
         yield SchemaRefusal(path, "a reference", ("gemini",))
+    if is_array(kinds):
+        yield SchemaRefusal(path, "a list of types; write anyOf", ("gemini",))
+    if "const" in schema:
+        yield SchemaRefusal(path, "const; write enum with one value", ("gemini",))
+    choices = schema.get("enum")
+    if is_array(choices) and not all(isinstance(choice, str) for choice in choices):
+        yield SchemaRefusal(path, "an enum of other values than strings", ("gemini",))
 
 
 def _schemas(schema: Any, path: str) -> Iterator[tuple[str, Any]]:

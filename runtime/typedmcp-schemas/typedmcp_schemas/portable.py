@@ -1,8 +1,9 @@
 """Schemas that hosts of language models accept: the same values, written with fewer kinds of keywords.
 
 Hosts pass the schemas of tools on to APIs that take a subset of JSON Schema, and some drop a whole server for one
-array without `items`. So an array always has `items`, there are no boolean schemas, a union of plain types is one list
-of types, and only recursive and large definitions are references.
+array without `items`. So an array always has `items`, there are no boolean schemas, no `const` and no lists of types,
+patterns are those of JavaScript, formats are those that validators know, and only recursive and large definitions are
+references.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import msgspec
 
 from typedmcp_schemas.adapt import schema_of
 from typedmcp_schemas.definitions import JsonSchema, reference_name
+from typedmcp_schemas.ecma_patterns import to_ecma_pattern
+from typedmcp_schemas.error_text import KINDS
 from typedmcp_schemas.json_types import is_array, is_object
 from typedmcp_schemas.keywords import ANNOTATIONS, LIST_KEYWORDS, MAP_KEYWORDS, SCHEMA_KEYWORDS
 from typedmcp_schemas.type_cache import cached_by_type
@@ -26,27 +29,50 @@ twice would otherwise double it with each level."""
 _MAX_INLINED_TOTAL: Final = 256 << 10
 """Size of all that is written in place of references. The rest stays references, so that a schema cannot explode."""
 _ALL_TYPES: Final = frozenset({"null", "boolean", "number", "string", "array", "object"})
-_MIN_COLLAPSED: Final = 3
-"""Options of the smallest union that becomes a list of types. Every host knows a union with null."""
+_FORMATS: Final = frozenset({
+    "date-time", "date", "time", "duration", "email", "hostname", "ipv4", "ipv6", "uri", "uri-reference",
+    "uri-template", "json-pointer", "relative-json-pointer", "uuid", "int32", "int64", "float", "double", "byte",
+    "binary", "password",
+})  # fmt: skip
+"""Formats that validators know: those of JSON Schema and of OpenAPI. `regex` is left out: Python's are others."""
+_ENCODINGS: Final = ("base64", "base64url")
+"""Formats of Pydantic that are encodings in JSON Schema."""
+_RESULT_FORMATS: Final = frozenset({"date-time", "date", "time", "ipv4", "ipv6", "uuid"})
+"""Formats that all values of Python have which get them. A `duration` has neither fractions nor a sign."""
+_KEYWORDS_OF: Final[Mapping[str, frozenset[str]]] = {
+    "string": frozenset({"minLength", "maxLength", "pattern", "format", "contentEncoding", "contentMediaType",
+                         "contentSchema"}),
+    "number": frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}),
+    "array": frozenset({"items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains", "minContains",
+                        "maxContains", "unevaluatedItems"}),
+    "object": frozenset({"properties", "patternProperties", "additionalProperties", "propertyNames", "required",
+                         "minProperties", "maxProperties", "dependentSchemas", "dependentRequired",
+                         "unevaluatedProperties"}),
+}  # fmt: skip
+"""The keywords that are about values of one type."""
 
 
-def portable_schema_of(hint: object, *, references: bool = False) -> JsonSchema:
+def portable_schema_of(hint: object, *, references: bool = False, of_results: bool = False) -> JsonSchema:
     """Return the schema of an adapted type in a form that hosts accept.
 
-    With `references`, every definition that `schema_of` makes stays one.
+    With `references`, every definition that `schema_of` makes stays one. `of_results` leaves out the formats that not
+    all values have: a `datetime` without a zone is no `date-time`.
     """
-    return {**_to_portable_schema(hint, references)}
+    return {**_to_portable_schema(hint, references, of_results)}
 
 
 @cached_by_type
-def _to_portable_schema(hint: object, references: bool) -> JsonSchema:
-    return to_portable(schema_of(hint), references=references)
+def _to_portable_schema(hint: object, references: bool, of_results: bool) -> JsonSchema:
+    return to_portable(schema_of(hint, of_results=of_results), references=references, of_results=of_results)
 
 
-def to_portable(schema: Mapping[str, Any], *, references: bool = False) -> JsonSchema:
-    """Return an equivalent schema in a form that hosts accept. Definitions are expected at the root."""
+def to_portable(schema: Mapping[str, Any], *, references: bool = False, of_results: bool = False) -> JsonSchema:
+    """Return an equivalent schema in a form that hosts accept. Definitions are expected at the root.
+
+    It is wider where a pattern or a format has no such form.
+    """
     definitions: dict[str, Any] = schema.get("$defs", {})
-    inliner = _Inliner({} if references else definitions)
+    inliner = _Inliner({} if references else definitions, _RESULT_FORMATS if of_results else _FORMATS)
     root = inliner.rewrite({key: value for key, value in schema.items() if key != "$defs"})
     kept: dict[str, JsonSchema] = {}
     names = [*definitions] if references else _referenced(root)
@@ -60,8 +86,9 @@ def to_portable(schema: Mapping[str, Any], *, references: bool = False) -> JsonS
 class _Inliner:
     """Rewrites schemas, with definitions in place of references unless they are recursive or large."""
 
-    def __init__(self, definitions: Mapping[str, Any]) -> None:
+    def __init__(self, definitions: Mapping[str, Any], formats: frozenset[str]) -> None:
         self._definitions = definitions
+        self._formats = formats
         self._references = {name: {*_referenced(schema)} & definitions.keys() for name, schema in definitions.items()}
         self._inlined: dict[str, tuple[JsonSchema, int] | None] = {}
         """Rewritten definitions and their sizes by name; None for those that stay references."""
@@ -78,14 +105,26 @@ class _Inliner:
         made = {key: self._rewrite_member(key, value) for key, value in schema.items() if key != "discriminator"}
         if "discriminator" in schema and "oneOf" in made:  # its options have different tags
             made["anyOf"] = made.pop("oneOf")
-        if "anyOf" in made:
-            _collapse_union(made)
+        if is_array(made.get("anyOf")):
+            made = _without_duplicates(made)
+        self._restrict_texts(made)
         kinds = _types_of(made)
         if _ALL_TYPES.issubset(kinds):
             del made["type"]
         elif "array" in kinds:
             _complete_array(made)
-        return self._inline(made) if "$ref" in made else made
+        return self._inline(made) if "$ref" in made else _with_one_type(made)
+
+    def _restrict_texts(self, schema: JsonSchema) -> None:
+        """Leave out a format or a pattern that validators do not know, or write it in another way."""
+        if (
+            "format" in schema
+            and schema["format"] not in self._formats
+            and (name := schema.pop("format")) in _ENCODINGS
+        ):
+            schema.setdefault("contentEncoding", name)
+        if "pattern" in schema and (pattern := to_ecma_pattern(str(schema.pop("pattern")))) is not None:
+            schema["pattern"] = pattern
 
     def _rewrite_member(self, key: str, value: Any) -> Any:
         if key == "additionalProperties" and isinstance(value, bool):  # a keyword with two values, for most hosts
@@ -128,20 +167,43 @@ def _types_of(schema: Mapping[str, Any]) -> list[str]:
     return [kinds] if isinstance(kinds, str) else [*kinds]
 
 
-def _collapse_union(schema: JsonSchema) -> None:
-    """Write a union of plain types as one list of types."""
-    options = schema["anyOf"]
-    if len(options) < _MIN_COLLAPSED or "type" in schema or not all(map(_is_plain, options)):
-        return
-    kinds = dict.fromkeys(kind for option in options for kind in _types_of(option))
-    if "number" in kinds:
-        kinds.pop("integer", None)
-    del schema["anyOf"]
-    schema["type"] = [*kinds]
+def _without_duplicates(schema: JsonSchema) -> JsonSchema:
+    """Return a union that has each option once, or its only option."""
+    options = [option for index, option in enumerate(schema["anyOf"]) if option not in schema["anyOf"][:index]]
+    rest = {key: value for key, value in schema.items() if key != "anyOf"}
+    return {**options[0], **rest} if len(options) == 1 and is_object(options[0]) else {"anyOf": options, **rest}
 
 
-def _is_plain(schema: object) -> bool:
-    return is_object(schema) and schema.keys() == {"type"}
+def _with_one_type(schema: JsonSchema) -> JsonSchema:
+    """Return a schema with one type, or a union of such schemas, and with `enum` in place of `const`."""
+    kinds = _types_of(schema)
+    choices = [schema["const"]] if "const" in schema else schema.get("enum")
+    if not is_array(choices) or not choices:
+        is_list = is_array(schema.get("type")) and bool(kinds)
+        return _split(schema, {kind: {"type": kind} for kind in kinds}) if is_list else schema
+    groups: dict[str, JsonSchema] = {}
+    for choice in choices:
+        kind = KINDS.get(type(choice), "number")
+        if not kinds or kind in kinds or (kind == "integer" and "number" in kinds):
+            group = groups.setdefault(kind, {"type": kind, **({} if choice is None else {"enum": []})})
+            group.get("enum", []).append(choice)
+    rest = {key: value for key, value in schema.items() if key not in ("const", "enum")}
+    return _split(rest, groups) if groups else schema
+
+
+def _split(schema: JsonSchema, options: Mapping[str, JsonSchema]) -> JsonSchema:
+    """Return a schema for values of these types, each with its own keywords."""
+    if len(options) > 1 and "anyOf" in schema:
+        return schema  # it has a union already
+    rest = {key: value for key, value in schema.items() if key != "type"}
+    made: list[JsonSchema] = []
+    for kind, option in options.items():
+        keywords = _KEYWORDS_OF.get("number" if kind == "integer" else kind, frozenset())
+        made.append({**option, **{key: rest[key] for key in keywords & rest.keys()}})
+    if len(made) == 1:
+        return {**made[0], **rest}
+    specific = frozenset[str]().union(*_KEYWORDS_OF.values())
+    return {"anyOf": made, **{key: value for key, value in rest.items() if key not in specific}}
 
 
 def _complete_array(schema: JsonSchema) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
+from functools import cache
 from typing import Annotated, Any, Final, get_args, get_origin
 
 import msgspec
@@ -66,7 +67,8 @@ def pydantic_output(hint: Any) -> CustomType | None:
 
     try:
         adapter: Any = TypeAdapter(hint)
-        schema = _without_titles(adapter.json_schema(mode="serialization"), type_name(hint))
+        described = adapter.json_schema(mode="serialization", schema_generator=_result_schemas())
+        schema = _without_titles(described, type_name(hint))
     except (PydanticUserError, NameError):
         return None
 
@@ -80,6 +82,21 @@ def pydantic_output(hint: Any) -> CustomType | None:
             raise ValueConversionError(str(error).splitlines()[-1].strip()) from error
 
     return custom_type(type_name(hint), encode, lambda _: {**schema})
+
+
+@cache
+def _result_schemas() -> Any:
+    """Return the class that makes schemas of results: without a format for times that need not have a zone."""
+    from pydantic.json_schema import GenerateJsonSchema
+
+    class ResultSchemas(GenerateJsonSchema):
+        def datetime_schema(self, schema: Any) -> JsonSchema:
+            return super().datetime_schema(schema) if schema.get("tz_constraint") == "aware" else {"type": "string"}
+
+        def time_schema(self, schema: Any) -> JsonSchema:
+            return super().time_schema(schema) if schema.get("tz_constraint") == "aware" else {"type": "string"}
+
+    return ResultSchemas
 
 
 def _without_titles(schema: Any, name: str = "") -> JsonSchema:

@@ -11,7 +11,7 @@ from typedmcp import dialect
 from typedmcp.app.tools import is_recommended_name
 from typedmcp.protocol.headers import header_params
 from typedmcp_schemas import SchemaRejectedError, can_validate, compile_schema, find_refusals, replace_forbidden
-from typedmcp_schemas.hosts import MAX_NAME
+from typedmcp_schemas.hosts import MAX_NAME, find_invalid_patterns
 
 __all__ = ["Finding", "Rule", "check_items"]
 
@@ -83,11 +83,14 @@ def _check_schema(tool: D.Tool) -> Iterator[Finding]:
         header_params(tool.input_schema)
     except ValueError as error:
         yield Finding("header", "error", item, str(error))
-    for refusal in find_refusals(tool.input_schema):
+    found = [("input", each) for each in find_refusals(tool.input_schema)]
+    found += [("output", each) for each in find_invalid_patterns(tool.output_schema or {})]
+    for name, refusal in found:
         place = f"{refusal.path}: " if refusal.path else ""
-        is_common = len(refusal.hosts) > 1  # hosts of one API alone often convert
-        severity: Literal["error", "warning"] = "error" if is_common else "warning"
-        yield Finding("host-schema", severity, item, f"input schema: {place}{refusal.text}", refusal.hosts)
+        # Hosts of one API alone often convert. One output schema breaks the whole list of TypeScript's SDK 1.x.
+        is_error = len(refusal.hosts) > 1 or name == "output"
+        severity: Literal["error", "warning"] = "error" if is_error else "warning"
+        yield Finding("host-schema", severity, item, f"{name} schema: {place}{refusal.text}", refusal.hosts)
 
 
 def _check_defaults(tool: D.Tool) -> Iterator[Finding]:

@@ -93,7 +93,7 @@ class ToolOutput:
         try:
             self._pydantic = pydantic_output(hint)
             adapted = to_msgspec(hint) if self._pydantic is None else self._pydantic
-            schema = portable_schema_of(adapted, references=references)
+            schema = portable_schema_of(adapted, references=references, of_results=True)
         except (UnsupportedTypeError, NameError) as error:
             if structured:
                 raise UsageError(f"{what}: return type: {error}") from error

@@ -74,6 +74,7 @@ class _MustAwait(Coroutine[Any, Any, Any]):
         self._inner.close()
 
     def _reject(self, *_: object) -> Any:
+        self._inner.close()  # otherwise Python says once more, later, that it was not awaited
         raise TypeError(f"{self.__qualname__}() was not awaited; make the function async, and write `await`")
 
     __bool__ = __str__ = __format__ = __iter__ = _reject

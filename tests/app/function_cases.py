@@ -452,7 +452,6 @@ _MORE = {
     "class": Case(Initialised, {"x": {"x": 1}}, (Point(1), 2)),
     "partial by position": Case(functools.partial(three, 1), {"y": {"x": 2}}, (1, Point(2), 3)),
     "partial by keyword": Case(functools.partial(three, z=5), {"x": 1, "y": {"x": 2}}, (1, Point(2), 5)),
-    "partial with a default": Case(functools.partial(three, z=5), {"x": 1, "y": {"x": 2}, "z": 6}, (1, Point(2), 6)),
     "partial in the middle": Case(functools.partial(three, y=Point(7)), {"x": 1}, (1, Point(7), 3)),
     "partial of a partial": Case(functools.partial(functools.partial(three, 1), Point(2)), {}, (1, Point(2), 3)),
     "partial of a method": Case(functools.partial(_tools.method, 4), {}, (8, True)),

@@ -185,3 +185,34 @@ def test_examples_have_no_errors(path: Path) -> None:
 
 def test_most_examples_have_a_server_to_check() -> None:
     assert len(EXAMPLES) >= 10
+
+
+def test_completions_of_what_does_not_exist_are_found() -> None:
+    server, inner = Server(), Server()
+
+    def suggest(text: str) -> list[str]:
+        return []
+
+    for of, argument in (("absent", "n"), ("later", "n"), ("later", "m"), ("data://{n}", "n"), ("in_named", "n")):
+        server.completion(of, argument)(suggest)
+
+    @server.prompt
+    def later(n: str) -> str:
+        """Say something.
+
+        Args:
+            n: A name.
+        """
+        return n
+
+    @server.resource("data://{n}")
+    def data(n: str) -> str:
+        """Read data."""
+        return n
+
+    inner.add_prompt(later, name="named")
+    server.mount(inner, "in")
+    assert [str(found) for found in server.check()] == [
+        "completion absent: error: neither a prompt nor a resource template has this name [completion]",
+        "completion later: error: it has no argument 'm' [completion]",
+    ]

@@ -7,15 +7,21 @@ import json
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import attrs
 import msgspec
-from pydantic import BaseModel, Field
+from annotated_types import Predicate
+from msgspec import Meta
+from pydantic import BaseModel, Field, SecretBytes, SecretStr
+from typing_extensions import TypedDict
 
 import typedmcp
 from tests.cases import each
 from typedmcp.app.functions import read_signature
+from typedmcp.app.results import ToolOutput
 
 
 @dataclass
@@ -156,3 +162,128 @@ def test_a_dataclass_that_is_returned_as_it_came_has_its_defaults() -> None:
             assert json.loads(typedmcp.text_of(result)) == whole
 
     asyncio.run(main())
+
+
+class Holder(BaseModel):
+    number: int = 1
+    inner: Inner | None = None
+
+
+@dataclass
+class Mixed:
+    inner: Inner
+    model: Holder
+
+
+@dataclass(slots=True)
+class Slots:
+    inner: Inner
+
+
+@attrs.define
+class OfAttrs:
+    inner: Inner
+
+
+class OfStruct(msgspec.Struct):
+    inner: Inner
+    model: Holder | None = None
+
+
+class OfTypedDict(TypedDict):
+    inner: Inner
+    model: Holder
+
+
+class OfTuple(NamedTuple):
+    inner: Inner
+    model: Holder
+
+
+@dataclass
+class WithPath:
+    inner: Inner
+    path: Path = Path()
+
+
+NESTED: dict[str, tuple[Any, Any]] = {
+    "a dataclass with a model": (Mixed, {"inner": {}, "model": {"inner": {}}}),
+    "a list of those": (list[Mixed], [{"inner": {}, "model": {}}]),
+    "slots": (Slots, {"inner": {}}),
+    "attrs": (OfAttrs, {"inner": {}}),
+    "a Struct": (OfStruct, {"inner": {}}),
+    "a TypedDict": (OfTypedDict, {"inner": {}, "model": {}}),
+    "a named tuple": (OfTuple, [{}, {}]),
+    "a dataclass with a path": (WithPath, {"inner": {}}),
+    "a deque": (deque[Inner], [{}]),
+    "a deque of those": (deque[Mixed], [{"inner": {}, "model": {}}]),
+    "a union": (dict[str, Slots | WithPath], {"k": {"inner": {}}}),
+    "keys": (dict[int, Inner], {"1": {}}),
+    "constraints": (Annotated[list[Inner], Meta(min_length=1)], [{}]),
+    "a validator": (Annotated[Mixed, Predicate(lambda value: value is not None)], {"inner": {}, "model": {}}),
+}
+
+
+@each("name", NESTED)
+@each("is_annotated", [True, False])
+def test_dataclasses_have_their_defaults_in_results_wherever_they_are_nested(name: str, is_annotated: bool) -> None:
+    hint, value = NESTED[name]
+
+    def back(given: Any) -> Any:
+        return given
+
+    back.__annotations__.update(given=hint, **({"return": hint} if is_annotated else {}))
+    server = typedmcp.Server("s")
+    server.add_tool(back)
+
+    async def main() -> None:
+        async with typedmcp.connect(server) as client:
+            text = typedmcp.text_of(await client.call_tool("back", {"given": value}))
+            assert '{"size":3}' in text
+            assert "{}" not in text
+
+    asyncio.run(main())
+
+
+# Defaults in schemas
+
+
+class Credentials(BaseModel):
+    user: str = "u"
+    token: SecretStr = SecretStr("x")
+    other: SecretStr | None = SecretStr("x")
+    several: list[SecretStr] = [SecretStr("x")]
+    path: Path = Path("a")
+    price: Decimal = Decimal("1.50")
+
+
+class Excluding(BaseModel):
+    shown: int = 1
+    hidden: str = Field(default="x", exclude=True)
+
+
+def test_a_default_that_json_cannot_say_is_not_in_the_schema() -> None:
+    def function(
+        user: str = "u",
+        token: SecretStr = SecretStr("x"),  # noqa: B008
+        either: SecretStr | None = SecretStr("x"),  # noqa: B008
+        secret: SecretBytes = SecretBytes(b"x"),  # noqa: B008
+        credentials: Credentials = Credentials(),  # noqa: B008
+        same: Excluding = Excluding(),  # noqa: B008
+        another: Excluding = Excluding(hidden="y"),  # noqa: B008
+        price: Decimal = Decimal("1.50"),
+        path: Path = Path("a"),
+        wrong: int = "all",  # type: ignore[assignment]  # pyright: ignore[reportArgumentType]
+    ) -> Credentials:
+        return credentials
+
+    signature = read_signature(function, "tool 'it'")
+    properties = signature.schema()["properties"]
+    shown = {name: each["default"] for name, each in properties.items() if "default" in each}
+    assert shown == {"user": "u", "same": {"shown": 1}, "price": "1.50", "path": "a", "wrong": "all"}
+    members = properties["credentials"]["properties"]
+    inner = {name: each["default"] for name, each in members.items() if "default" in each}
+    assert inner == {"user": "u", "path": "a", "price": "1.50"}
+    assert signature.call(signature.bind({}), None).token.get_secret_value() == "x"
+    output = ToolOutput(Credentials, None, "tool 'it'").schema
+    assert "***" not in json.dumps(output)

@@ -453,6 +453,28 @@ INVALID_OPTIONS: dict[str, tuple[Callable[[Server], Any], str]] = {
     ),
     "errors that are strings": (lambda _: Server("s", errors=("a",)), "server 's': errors must be a tuple of"),  # type: ignore[arg-type]
     "a timeout that is a string": (lambda s: s.add_tool(add, timeout="a"), "tool 'add': timeout must be"),  # type: ignore[arg-type]
+    "a description that is a number": (
+        lambda s: s.add_tool(add, description=3),  # type: ignore[arg-type]
+        "the option description of a tool must be a text, not 3",
+    ),
+    "a title that is a number": (
+        lambda s: s.add_prompt(nothing, title=3),  # type: ignore[arg-type]
+        "the option title of a prompt must be a text, not 3",
+    ),
+    "a size that is a string": (
+        lambda s: s.resource("a://b", size="3")(nothing),  # type: ignore[arg-type]
+        "the option size of a resource must be an integer, not '3'",
+    ),
+    "a text for a boolean": (
+        lambda s: s.add_tool(add, thread="no"),  # type: ignore[arg-type]
+        "the option thread of a tool must be True or False, not 'no'",
+    ),
+    "annotations that are a number": (lambda s: s.add_tool(add, annotations=3), "tool 'add': annotations: "),  # type: ignore[arg-type]
+    "a return type without a JSON form": (
+        lambda s: s.add_tool(opaque),
+        "tool 'opaque': return type: Opaque has no JSON form; use a dataclass, TypedDict, Struct or model",
+    ),
+    "a list of such a type": (lambda s: s.add_tool(opaques), "tool 'opaques': return type: Opaque has no JSON form"),
     "a timeout of 0": (lambda s: s.add_tool(add, timeout=0), "tool 'add': timeout must be a positive number"),
     "a lifespan that is a number": (lambda _: Server(lifespan=3), "lifespan must be a function that returns an async"),  # type: ignore[arg-type]
     "a string to mount": (lambda s: s.mount("x", "x"), "only a Server can be mounted, not 'x'"),  # type: ignore[arg-type]
@@ -463,6 +485,43 @@ INVALID_OPTIONS: dict[str, tuple[Callable[[Server], Any], str]] = {
         "tool 'add': input_schema must be the schema of an object",
     ),
 }
+
+
+class Opaque:
+    """A class without a JSON form."""
+
+
+class Shape:
+    """A class whose subclass has one."""
+
+
+@dataclass
+class Circle(Shape):
+    radius: int = 1
+
+
+def opaque() -> Opaque:
+    return Opaque()
+
+
+def opaques() -> list[Opaque | None]:
+    return [Opaque()]
+
+
+def shape() -> Shape:
+    return Circle()
+
+
+def test_a_return_type_whose_values_may_have_a_json_form_is_accepted() -> None:
+    server = Server()
+    server.add_tool(shape)
+    server.add_tool(opaque, structured=False)
+
+    async def main() -> str:
+        async with typedmcp.connect(server) as client:
+            return typedmcp.text_of(await client.call_tool("shape"))
+
+    assert asyncio.run(main()) == '{"radius":1}'
 
 
 def nothing() -> str:

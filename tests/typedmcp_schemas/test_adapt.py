@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import enum
 import json
+import typing
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, NotRequired, Required
 
 import msgspec
 import pytest
+import typing_extensions
 from annotated_types import MaxLen, MinLen
 from msgspec import Meta
+from typing_extensions import ReadOnly
 
 from tests.app.argument_strategies import validator
 from tests.app.type_cases import TYPES, Circle, Square
@@ -227,3 +230,33 @@ def test_lengths_of_types_that_msgspec_does_not_know_may_be_the_bounds(kind: Any
             assert not fits
         else:
             assert fits
+
+
+_QUALIFIED: dict[str, tuple[Any, bool]] = {
+    "ReadOnly": (ReadOnly[int], True),
+    "ReadOnly[NotRequired]": (ReadOnly[NotRequired[int]], False),
+    "NotRequired[ReadOnly]": (NotRequired[ReadOnly[int]], False),
+    "Required[ReadOnly]": (Required[ReadOnly[int]], True),
+    "ReadOnly[Required]": (ReadOnly[Required[int]], True),
+    "Annotated[NotRequired[ReadOnly]]": (Annotated[NotRequired[ReadOnly[int]], "a"], False),
+    "NotRequired[Annotated[ReadOnly]]": (NotRequired[Annotated[ReadOnly[int], "a"]], False),
+    "ReadOnly[NotRequired[Annotated]]": (ReadOnly[NotRequired[Annotated[int, "a"]]], False),
+}
+
+
+@each("name", _QUALIFIED)
+@each("make", [typing.TypedDict, typing_extensions.TypedDict], ids=["typing", "typing_extensions"])
+@each("total", [True, False])
+def test_qualifiers_of_typed_dicts_may_be_nested(make: Any, total: bool, name: str) -> None:
+    hint, is_required = _QUALIFIED[name]
+    if not total and "Required" not in name.replace("NotRequired", ""):
+        is_required = False
+    kind = make("Record", {"a": hint, "b": Required[str]}, total=total)
+    made = to_msgspec(list[kind])  # type: ignore[valid-type]
+    assert {*schema_of(made)["$defs"]["Record"]["required"]} == ({"a", "b"} if is_required else {"b"})
+    assert convert([{"a": 1, "b": "c"}], made) == [{"a": 1, "b": "c"}]
+    if is_required:
+        with pytest.raises(ValueConversionError):
+            convert([{"b": "c"}], made)
+    else:
+        assert convert([{"b": "c"}], made) == [{"b": "c"}]

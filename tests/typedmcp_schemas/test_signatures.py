@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import subprocess
 import sys
@@ -128,3 +129,73 @@ def test_the_library_loads_nothing_of_the_protocol() -> None:
     packages = {name.partition(".")[0] for name in done.stdout.split()}
     assert "typedmcp_schemas" in packages
     assert not packages & {"typedmcp", "mcpspec", "pydantic", "jsonschema_rs", "asyncio"}
+
+
+# Partials
+
+
+def query(sql: str, tenant: str, limit: int = 5, **rest: str) -> str:
+    """Query the database."""
+    return f"{sql}@{tenant}:{limit}" + "".join(rest)
+
+
+def wrapped(function: Callable[..., Any]) -> Any:
+    @functools.wraps(function)
+    def wrapper(*args: Any, **options: Any) -> Any:
+        return function(*args, **options)
+
+    return wrapper
+
+
+class Database:
+    def read(self, sql: str, tenant: str) -> str:
+        return f"{sql}@{tenant}"
+
+    of_acme = functools.partialmethod(read, tenant="acme")
+
+
+_by_keyword = functools.partial(query, tenant="acme")
+_as_query = functools.update_wrapper(functools.partial(query, tenant="acme"), query)
+PARTIALS: dict[str, tuple[Any, list[str], dict[str, Any], str]] = {
+    "by keyword": (_by_keyword, ["sql", "limit"], {"sql": "a"}, "a@acme:5"),
+    "by position": (functools.partial(query, "a"), ["tenant", "limit"], {"tenant": "t"}, "a@t:5"),
+    "updated, by keyword": (_as_query, ["sql", "limit"], {"sql": "a", "limit": 1}, "a@acme:1"),
+    "updated, by position": (
+        functools.update_wrapper(functools.partial(query, "a"), query), ["tenant", "limit"], {"tenant": "t"}, "a@t:5",
+    ),
+    "wrapped": (wrapped(_as_query), ["sql", "limit"], {"sql": "a"}, "a@acme:5"),
+    "of a wrapped function": (
+        functools.partial(wrapped(query), tenant="acme"), ["sql", "limit"], {"sql": "a"}, "a@acme:5",
+    ),
+    "of a partial": (functools.partial(_as_query, limit=1), ["sql"], {"sql": "a"}, "a@acme:1"),
+    "both": (functools.partial(query, "a", limit=2), ["tenant"], {"tenant": "t"}, "a@t:2"),
+    "of a method": (Database().of_acme, ["sql"], {"sql": "a"}, "a@acme"),
+    "without parameters": (functools.partial(query, "a", "t", 3), [], {"more": "m"}, "a@t:3more"),
+}  # fmt: skip
+
+
+@each("name", PARTIALS)
+def test_arguments_that_a_partial_has_bound_are_none_any_more(name: str) -> None:
+    function, names, arguments, returned = PARTIALS[name]
+    signature = Signature(function)
+    assert [parameter.wire for parameter in signature.parameters] == names
+    assert {*signature.schema()["properties"]} == {*names}
+    assert signature.call(signature.bind(arguments), None) == returned
+    bound = {"sql", "tenant", "limit"} - {*names} - ({"limit"} if name == "of a method" else set())
+    for each_bound in bound:
+        with pytest.raises(ArgumentError, match=f"unknown argument '{each_bound}'"):
+            signature.bind({**arguments, each_bound: "x"})
+
+
+_add: Any = add
+
+
+@each("function", [functools.partial(_add, 1, 2, 3), functools.partial(_add, c=1)])
+def test_a_partial_that_cannot_be_called_is_rejected(function: Any) -> None:
+    with pytest.raises(SignatureError, match="add has no readable signature"):
+        Signature(function)
+
+
+def test_the_docstring_of_a_partial_is_the_one_that_it_was_given() -> None:
+    assert Signature(_as_query).docstring.text == "Query the database."
+    assert Signature(_by_keyword).docstring.text == ""

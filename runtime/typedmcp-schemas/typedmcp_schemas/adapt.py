@@ -191,7 +191,8 @@ class _Adapter:
         except NameError as error:
             raise UnsupportedTypeError(f"{type_name(hint)}: {error}") from error
         checker = _Adapter(for_schema=self._for_schema, of_results=self._of_results, enclosing=(*self._enclosing, hint))
-        is_known = is_native(hint) if records.parameters_of(get_origin(hint) or hint) else True
+        kind = get_origin(hint) or hint
+        is_known = is_native(hint) if records.parameters_of(kind) or records.is_typeddict(kind) else True
         if is_known and all(checker.adapt(field.hint) == field.hint for field in fields):
             return hint
         custom = custom_type(type_name(hint))
@@ -277,7 +278,7 @@ def _adapt_class(kind: Any) -> Any:
         return custom
     if issubclass(kind, list | dict | tuple | set | frozenset | str | int | float):
         raise UnsupportedTypeError(f"{kind.__name__} has no JSON form: it is a subclass of a builtin class")
-    raise UnsupportedTypeError(f"{kind.__name__} has no JSON form; {_USABLE}")
+    raise UnsupportedTypeError(f"{kind.__name__} has no JSON form; {_USABLE}", kind)
 
 
 def _class_meant(hint: object) -> str:

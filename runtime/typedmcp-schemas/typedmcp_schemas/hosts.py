@@ -1,4 +1,4 @@
-"""Names and schemas of tools that hosts of language models refuse."""
+"""Names and schemas of tools that hosts of language models refuse, or that models learn little from."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from typedmcp_schemas.ecma_patterns import to_ecma_pattern
 from typedmcp_schemas.json_types import is_array, is_object
 from typedmcp_schemas.keywords import LIST_KEYWORDS, MAP_KEYWORDS, SCHEMA_KEYWORDS
 
-__all__ = ["MAX_NAME", "SchemaRefusal", "find_invalid_patterns", "find_refusals", "replace_forbidden"]
+__all__ = [
+    "MAX_NAME", "SchemaRefusal", "find_invalid_patterns", "find_refusals", "find_undescribed", "find_wrong_defaults",
+    "replace_forbidden",
+]  # fmt: skip
 
 MAX_NAME: Final = 64
 """Characters of a tool's name, in the APIs of OpenAI, Anthropic and Gemini."""
@@ -59,6 +62,37 @@ def find_refusals(schema: Mapping[str, Any]) -> Iterator[SchemaRefusal]:
     for path, each in _schemas(schema, ""):
         yield from _refusals_of(path, each)
     yield from find_invalid_patterns(schema)
+
+
+def find_wrong_defaults(schema: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the faults of defaults that models would read in a schema, and that it would reject as arguments.
+
+    None without jsonschema-rs.
+    """
+    from typedmcp_schemas.validate import SchemaRejectedError, can_validate, compile_schema
+
+    properties = schema.get("properties")
+    if not is_object(properties) or not can_validate():
+        return
+    definitions = {"$defs": schema.get("$defs", {})}
+    for name, inner in properties.items():
+        if not is_object(inner) or "default" not in inner:
+            continue
+        place = f"the default of {name}"
+        try:
+            error = compile_schema({**definitions, **inner}, is_trusted=True).find_error(inner["default"], place)
+        except SchemaRejectedError as rejected:
+            error = f"{place} cannot be checked: {rejected}"
+        if error is not None:
+            yield error + ("; write T | None where None is meant" if inner["default"] is None else "")
+
+
+def find_undescribed(schema: Mapping[str, Any]) -> list[str]:
+    """Return the names of the properties of a schema that have no description."""
+    properties = schema.get("properties")
+    if not is_object(properties):
+        return []
+    return [name for name, inner in properties.items() if not (is_object(inner) and inner.get("description"))]
 
 
 def _refusals_of(path: str, schema: object) -> Iterator[SchemaRefusal]:

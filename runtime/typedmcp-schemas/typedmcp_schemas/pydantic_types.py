@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
+from types import NoneType
 from typing import Annotated, Any, Final, get_args, get_origin
 
 import msgspec
@@ -24,6 +26,8 @@ __all__ = ["pydantic_input", "pydantic_output"]
 
 _MAX_ERRORS: Final = 100
 """Errors of a value that are kept."""
+_PLAIN: Final = (NoneType, bool, int, float, str)
+"""Classes of defaults that JSON has."""
 _VERBOSE: Final = r"^Input should be (?:a valid )?([^,]+)(,.*)?$"
 
 
@@ -47,7 +51,8 @@ def pydantic_input(hint: Any) -> CustomType:
 
     def describe(_: SchemaOf) -> JsonSchema:
         try:
-            return _with_tags(_without_titles(adapter.json_schema(), type_name(hint)))
+            described = adapter.json_schema(schema_generator=_schema_generators()[0])
+            return _with_tags(_without_titles(described, type_name(hint)))
         except PydanticUserError as error:
             raise _unsupported(hint, error) from error
 
@@ -67,7 +72,7 @@ def pydantic_output(hint: Any) -> CustomType | None:
 
     try:
         adapter: Any = TypeAdapter(hint)
-        described = adapter.json_schema(mode="serialization", schema_generator=_result_schemas())
+        described = adapter.json_schema(mode="serialization", schema_generator=_schema_generators()[1])
         schema = _without_titles(described, type_name(hint))
     except (PydanticUserError, NameError):
         return None
@@ -85,18 +90,34 @@ def pydantic_output(hint: Any) -> CustomType | None:
 
 
 @cache
-def _result_schemas() -> Any:
-    """Return the class that makes schemas of results: without a format for times that need not have a zone."""
-    from pydantic.json_schema import GenerateJsonSchema
+def _schema_generators() -> tuple[Any, Any]:
+    """Return the classes that make schemas of arguments and of results.
 
-    class ResultSchemas(GenerateJsonSchema):
+    They leave out defaults that JSON cannot say, such as secrets, and for results the format of times that need not
+    have a zone.
+    """
+    from pydantic.json_schema import GenerateJsonSchema
+    from pydantic_core import SchemaValidator
+
+    class ArgumentSchemas(GenerateJsonSchema):
+        def default_schema(self, schema: Any) -> JsonSchema:
+            made = super().default_schema(schema)
+            value = schema.get("default")
+            if "default" in made and type(value) not in _PLAIN:
+                with suppress(Exception):  # a type that refers to others
+                    read = SchemaValidator(schema["schema"]).validate_json(msgspec.json.encode(made["default"]))
+                    if read != value:
+                        del made["default"]
+            return made
+
+    class ResultSchemas(ArgumentSchemas):
         def datetime_schema(self, schema: Any) -> JsonSchema:
             return super().datetime_schema(schema) if schema.get("tz_constraint") == "aware" else {"type": "string"}
 
         def time_schema(self, schema: Any) -> JsonSchema:
             return super().time_schema(schema) if schema.get("tz_constraint") == "aware" else {"type": "string"}
 
-    return ResultSchemas
+    return ArgumentSchemas, ResultSchemas
 
 
 def _without_titles(schema: Any, name: str = "") -> JsonSchema:

@@ -21,6 +21,7 @@ import msgspec
 from msgspec import NODEFAULT, UNSET
 
 from typedmcp_schemas.annotations import evaluate, evaluated_members
+from typedmcp_schemas.custom_types import CustomType
 from typedmcp_schemas.values import is_pydantic
 
 __all__ = [
@@ -59,6 +60,8 @@ def parts_of(hint: object) -> Iterator[Any]:
         if kind is Literal:
             continue
         waiting += get_args(part)[: 1 if kind is Annotated else None]
+        if isinstance(kind, CustomType):
+            waiting += kind.options
         if type(kind).__name__ == "TypeAliasType":
             waiting.append(resolve_alias(part))
         elif isinstance(part, NewType):
@@ -79,20 +82,27 @@ def fill_defaults(value: Any) -> None:
     """
     if isinstance(value, Mapping):
         parts: list[Any] = [*value.values()]
-    elif isinstance(value, list | tuple | set | frozenset):
+    elif isinstance(value, list | tuple | set | frozenset | deque):
         parts = [*cast("Sequence[Any]", value)]
-    elif isinstance(value, msgspec.Struct):
-        parts = [getattr(value, name) for name in value.__struct_fields__]
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type) and hasattr(value, "__dict__"):
-        own: dict[str, Any] = value.__dict__
-        for field in dataclasses.fields(value):
-            if field.name not in own and hasattr(value, field.name):
-                own[field.name] = getattr(value, field.name)
-        parts = [*own.values()]
     else:
-        return
+        names = _names_in(value)
+        parts = [getattr(value, name) for name in names if hasattr(value, name)]
+        own: dict[str, Any] = getattr(value, "__dict__", {})
+        if dataclasses.is_dataclass(value):
+            own.update({name: getattr(value, name) for name in names if name not in own and hasattr(value, name)})
     for part in parts:
         fill_defaults(part)
+
+
+def _names_in(value: Any) -> Sequence[str]:
+    """Return the names of the members of a record, which is neither a tuple nor a TypedDict; empty for other values."""
+    kind = cast(Any, type(value))
+    if issubclass(kind, msgspec.Struct):
+        names: tuple[str, ...] = kind.__struct_fields__
+        return names
+    if dataclasses.is_dataclass(kind):
+        return [field.name for field in dataclasses.fields(kind)]
+    return [field.name for field in getattr(kind, "__attrs_attrs__", ())]
 
 
 _QUALIFIERS: Final = ("Required", "NotRequired", "ReadOnly", "Final")
@@ -141,10 +151,9 @@ def _declared_fields(kind: Any) -> list[RecordField]:
 
 def _key_maker(kind: Any, name: str, hint: Any) -> Callable[..., Any]:
     """Return `msgspec.field` for a key of a TypedDict, which is left out where it is not required."""
-    # `__required_keys__` is wrong for a class whose annotations are strings.
-    qualifier = getattr(get_origin(hint), "_name", "")
-    is_qualified = qualifier in ("Required", "NotRequired")
-    is_required = qualifier == "Required" if is_qualified else name in kind.__required_keys__
+    # `__required_keys__` is wrong for a class whose annotations are strings, and for a qualifier within another one.
+    qualifiers = [*_qualifiers_of(hint)]
+    is_required = "Required" in qualifiers or ("NotRequired" not in qualifiers and name in kind.__required_keys__)
     return msgspec.field if is_required else partial(msgspec.field, default=UNSET)
 
 
@@ -167,6 +176,13 @@ def _attribute_maker(field: Any) -> Callable[..., Any]:
 
 
 # Types with qualifiers and parameters
+
+
+def _qualifiers_of(hint: object) -> Iterator[str]:
+    """Yield the names of the qualifiers around a type, also those within `Annotated`."""
+    while (name := getattr(get_origin(hint), "_name", None)) in _QUALIFIERS or get_origin(hint) is Annotated:
+        yield str(name)
+        hint = get_args(hint)[0]
 
 
 def strip_qualifiers(hint: object) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 import sys
@@ -74,12 +75,44 @@ def _unwrap(function: Any) -> Any:
     return getattr(function.__class__, "__call__", function)  # noqa: B004  # a callable object
 
 
-def _parameters_in(function: Callable[..., Any], label: str) -> list[inspect.Parameter]:
-    """Return the parameters of a function. Raises `SignatureError` if it has no signature."""
+def _innermost_partial(function: Any) -> Any:
+    """Return the partial that a function is, or that it wraps; None if there is none."""
+    while not _is_partial(function):
+        if hasattr(function, "__signature__") or not hasattr(function, "__wrapped__"):
+            return None
+        function = function.__wrapped__
+    return function
+
+
+def _parameters_in(function: Callable[..., Any], label: str) -> tuple[list[inspect.Parameter], set[str]]:
+    """Return the parameters of a function, and the names of those that partials have bound, which are none any more.
+
+    Raises `SignatureError` if it has no signature.
+    """
     try:
-        return [*signature_of(function).parameters.values()]
+        return _read_parameters(function)
     except (TypeError, ValueError) as error:
         raise SignatureError(f"{label}{name_of(function)} has no readable signature: {error}") from error
+
+
+def _read_parameters(function: Any) -> tuple[list[inspect.Parameter], set[str]]:
+    # `inspect` follows `__wrapped__`, which `update_wrapper` sets to the function with all of its parameters.
+    made = _innermost_partial(function)
+    if made is None:
+        return [*signature_of(function).parameters.values()], set()
+    inner, names = _read_parameters(made.func)
+    inspect.Signature(inner).bind_partial(*made.args, **made.keywords)
+    positional = [parameter.name for parameter in inner if parameter.kind in _POSITIONAL]
+    filled = {name for name, given in zip(positional, made.args, strict=False) if given is not _PLACEHOLDER}
+    left: list[inspect.Parameter] = []
+    by_keyword = False
+    for parameter in inner:
+        if parameter.name in made.keywords:
+            by_keyword = True
+        elif parameter.name not in filled:
+            is_free = not by_keyword or parameter.kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD
+            left.append(parameter if is_free else parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+    return left, names | filled | made.keywords.keys()
 
 
 def is_context_parameter(parameter: inspect.Parameter, hints: Mapping[str, Any], context: type) -> bool:
@@ -175,6 +208,8 @@ def _enclosing_locals(names: Mapping[str, Any] | None) -> Iterator[Mapping[str, 
 
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_PLACEHOLDER: Any = getattr(functools, "Placeholder", None)
+"""Stands for an argument that a partial leaves open, since Python 3.14."""
 _TYPE_ERRORS = (UnsupportedTypeError, TypeError, ValueError, NameError, RuntimeError, re.error)
 """The exceptions for types that have no JSON form, or that cannot be described."""
 _MAX_MISFITS = 1000
@@ -213,7 +248,7 @@ class Signature:
         self._what = what
         hints = hints_of(function, what)
         self._return_hint = hints.pop("return", UNSET)
-        parameters = _parameters_in(function, _label(what))
+        parameters, bound = _parameters_in(function, _label(what))
         self._reject_unbound_method(parameters, hints)
         self.context: str | None = None if context is None else self._find_context(parameters, hints, context)
         """The name of the parameter for the context."""
@@ -234,7 +269,7 @@ class Signature:
         """The Struct that arguments are converted to, with the members in the function's order."""
         self._by_name = {parameter.wire: parameter for parameter in self.parameters}
         by_keyword = {p.name for p in parameters if p.kind is not inspect.Parameter.POSITIONAL_ONLY}
-        self._reserved = by_keyword.difference(self._by_name)
+        self._reserved = by_keyword.difference(self._by_name) | bound
         """Names of parameters that `**rest` cannot have."""
         self._has_custom_types = any(has_custom_types(parameter.hint) for parameter in self.parameters)
         self._has_dataclasses = any(has_dataclass(p.hint) for p in self.parameters) or has_dataclass(self.rest)
@@ -248,8 +283,8 @@ class Signature:
         """The docstring. Parsed on first use, so that servers with many tools start fast."""
         from typedmcp_schemas.docstrings import parse_docstring
 
-        if _is_partial(self.function):
-            return parse_docstring(None)
+        if _is_partial(self.function):  # whose class has a docstring
+            return parse_docstring(vars(self.function).get("__doc__"))
         own = getattr(self.function, "__doc__", None)  # otherwise the docstring may be inherited
         return parse_docstring(own if isinstance(own, str) else inspect.getdoc(self.function))
 
@@ -485,6 +520,9 @@ def _property_schema(parameter: Parameter, description: str, references: bool) -
         made["description"] = description
     if not parameter.required and (default := encode_default(parameter.default)) is not UNSET:
         made["default"] = default
+        with suppress(Exception):  # a default of another type, or without equality
+            if parameter.default != convert(default, parameter.hint):  # such as a secret, which becomes a mask
+                del made["default"]
     return made
 
 

@@ -32,7 +32,18 @@ REJECTED: Final = "the value was rejected"
 
 
 class UnsupportedTypeError(TypeError):
-    """A type that has no JSON form here."""
+    """A type that has no JSON form here. `kind` is the class without one, if that is known."""
+
+    def __init__(self, text: str, kind: object = None) -> None:
+        super().__init__(text)
+        self.kind: Any = kind
+
+    @property
+    def is_certain(self) -> bool:
+        """Return whether no value can have a JSON form: the class is none of Python's, and has no subclasses."""
+        if type(self.kind) is not type or self.kind.__subclasses__() or hasattr(self.kind, "__iter__"):
+            return False
+        return self.kind.__module__.partition(".")[0] not in sys.stdlib_module_names | {"builtins"}
 
 
 class LibraryError(NamedTuple):

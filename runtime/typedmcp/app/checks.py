@@ -6,18 +6,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from mcpspec.support.objects import is_object
 from typedmcp import dialect
 from typedmcp.app.tools import is_recommended_name
 from typedmcp.protocol.headers import header_params
-from typedmcp_schemas import SchemaRejectedError, can_validate, compile_schema, find_refusals, replace_forbidden
-from typedmcp_schemas.hosts import MAX_NAME, find_invalid_patterns
+from typedmcp_schemas import find_refusals, replace_forbidden
+from typedmcp_schemas.hosts import MAX_NAME, find_invalid_patterns, find_undescribed, find_wrong_defaults
 
-__all__ = ["Finding", "Rule", "check_items"]
+__all__ = ["Finding", "Rule", "check_completions", "check_items"]
 
 D = dialect.structs
 
-Rule: TypeAlias = Literal["name", "host-name", "name-collision", "host-schema", "header", "default", "description"]
+Rule: TypeAlias = Literal[
+    "name", "host-name", "name-collision", "host-schema", "header", "default", "description", "completion"
+]
 """The rule that is broken; `docs/cli.md` describes them."""
 
 
@@ -45,8 +46,9 @@ def check_items(tools: Sequence[D.Tool], prompts: Sequence[D.Prompt], resources:
     for tool in tools:
         yield from _check_tool_name(tool.name)
         yield from _check_schema(tool)
-        yield from _check_defaults(tool)
-        yield from _check_descriptions(f"tool {tool.name}", tool.description, _undescribed(tool.input_schema))
+        for text in find_wrong_defaults(tool.input_schema):
+            yield Finding("default", "warning", f"tool {tool.name}", text)
+        yield from _check_descriptions(f"tool {tool.name}", tool.description, find_undescribed(tool.input_schema))
     yield from _check_collisions([tool.name for tool in tools])
     for prompt in prompts:
         missing = [each.name for each in prompt.arguments or () if not each.description]
@@ -54,6 +56,18 @@ def check_items(tools: Sequence[D.Tool], prompts: Sequence[D.Prompt], resources:
     for resource in resources:
         uri = resource.uri if isinstance(resource, D.Resource) else resource.uri_template
         yield from _check_descriptions(f"resource {uri}", resource.description, ())
+
+
+def check_completions(completed: Sequence[tuple[str, str, Any]]) -> Iterator[Finding]:
+    """Yield the functions for arguments that do not exist, from names, arguments and the items of these names."""
+    for name, argument, item in completed:
+        if item is None:
+            text = "neither a prompt nor a resource template has this name"
+        elif not item.signature.accepts(argument):
+            text = f"it has no argument {argument!r}"
+        else:
+            continue
+        yield Finding("completion", "error", f"completion {name}", text)
 
 
 def _check_tool_name(name: str) -> Iterator[Finding]:
@@ -91,32 +105,6 @@ def _check_schema(tool: D.Tool) -> Iterator[Finding]:
         is_error = len(refusal.hosts) > 1 or name == "output"
         severity: Literal["error", "warning"] = "error" if is_error else "warning"
         yield Finding("host-schema", severity, item, f"{name} schema: {place}{refusal.text}", refusal.hosts)
-
-
-def _check_defaults(tool: D.Tool) -> Iterator[Finding]:
-    """Yield the defaults that models would read in the schema, and that it would reject as arguments."""
-    properties = tool.input_schema.get("properties")
-    if not is_object(properties) or not can_validate():
-        return
-    definitions = {"$defs": tool.input_schema.get("$defs", {})}
-    for name, inner in properties.items():
-        if not is_object(inner) or "default" not in inner:
-            continue
-        place = f"the default of {name}"
-        try:
-            error = compile_schema({**definitions, **inner}, is_trusted=True).find_error(inner["default"], place)
-        except SchemaRejectedError as rejected:
-            error = f"{place} cannot be checked: {rejected}"
-        if error is not None:
-            hint = "; write T | None where None is meant" if inner["default"] is None else ""
-            yield Finding("default", "warning", f"tool {tool.name}", error + hint)
-
-
-def _undescribed(schema: Any) -> list[str]:
-    properties = schema.get("properties")
-    if not is_object(properties):
-        return []
-    return [name for name, inner in properties.items() if not (is_object(inner) and inner.get("description"))]
 
 
 def _check_descriptions(item: str, description: str | None, undescribed: Sequence[str]) -> Iterator[Finding]:

@@ -41,6 +41,11 @@ class Completions:
         """Register the function for arguments without a function of their own. Raises `UsageError`."""
         self._fallback = _compile(function, "completion", ("context",))
 
+    @property
+    def targets(self) -> Iterable[tuple[str, str]]:
+        """The names and arguments that functions are registered for."""
+        return self._functions
+
     def has_function_for(self, name: str) -> bool:
         """Return whether a function is registered for a name, even if no prompt or template has the name yet."""
         return self._fallback is not None or any(known == name for known, _ in self._functions)

@@ -35,6 +35,12 @@ class CallNext(Protocol):
 Middleware: TypeAlias = Callable[[Context, Any, CallNext], Awaitable[Any]]
 """A function around every request: takes the context, the parameters and `call_next`, and returns the result."""
 
+_KINDS: dict[Any, tuple[type, str]] = {
+    "str | None": (str, "a text"), "bool": (bool, "True or False"), "bool | None": (bool, "True, False or None"),
+    "int | None": (int, "an integer"),
+}  # fmt: skip
+"""The classes of options, by their annotations."""
+
 IconInput: TypeAlias = D.Icon | Mapping[str, Any] | str
 """An icon: an `Icon`, a dict of its members, or its address."""
 
@@ -106,8 +112,13 @@ class PromptOptions(_CommonOptions, total=False):
 
 
 def check_options(options: Mapping[str, object], known: type, what: str) -> None:
-    """Raise `UsageError` for an option that is not a key of the TypedDict."""
+    """Raise `UsageError` for an option that is not a key of the TypedDict, or that is no text or boolean as it says."""
     reject_options(options, sorted(option_names(known)), f" of a {what}")
+    for name, value in options.items():
+        hint: Any = known.__annotations__[name]
+        kind, words = _KINDS.get(getattr(hint, "__forward_arg__", hint), (object, ""))
+        if value is not None and not isinstance(value, kind):
+            raise UsageError(f"the option {name} of a {what} must be {words}, not {value!r}")
 
 
 def check_errors(what: str, errors: object) -> None:
@@ -133,7 +144,7 @@ def convert_metadata(what: str, hints: type[msgspec.Struct] = D.Annotations, **m
     for name in converters.keys() & made.keys():
         try:
             made[name] = converters[name](made[name])
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, AttributeError) as error:
             raise UsageError(f"{what}: {name}: {error}") from error
     return made
 

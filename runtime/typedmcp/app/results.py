@@ -95,7 +95,7 @@ class ToolOutput:
             adapted = to_msgspec(hint) if self._pydantic is None else self._pydantic
             schema = portable_schema_of(adapted, references=references, of_results=True)
         except (UnsupportedTypeError, NameError) as error:
-            if structured:
+            if structured or getattr(error, "is_certain", False):
                 raise UsageError(f"{what}: return type: {error}") from error
             self._depends_on_value = structured is None
             return

@@ -358,11 +358,15 @@ class Server:
 
     def check(self) -> list[Finding]:
         """Return what clients or hosts refuse, and what a model would miss: the rules of `typedmcp check`."""
-        from typedmcp.app.checks import check_items  # few processes need it
+        from typedmcp.app.checks import check_completions, check_items  # few processes need it
 
         features: tuple[Feature, ...] = ("tools", "prompts", "resources")
         tools, prompts, resources = ([spec for _, spec in self._specs(each)] for each in features)
-        return [*check_items(tools, prompts, resources)]
+        completed = [
+            (name, argument, self._catalog.find_item("prompts", name) or self._catalog.resources.get(name))
+            for name, argument in self._completions.targets
+        ]
+        return [*check_items(tools, prompts, resources), *check_completions(completed)]
 
     # Serving
 

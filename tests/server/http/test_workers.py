@@ -6,17 +6,11 @@ import asyncio
 import json
 import os
 import secrets
-import shutil
-import signal
-import socket
-import subprocess
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import AsyncGenerator, Generator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +18,7 @@ import pytest
 import typedmcp
 import typedmcp_redis
 from tests.listening import Listening, listening
+from tests.nginx import nginx
 from tests.paths import ROOT
 from tests.ports import reserved_port
 from tests.redis_server import RedisServer, redis_server, shared_redis
@@ -338,50 +333,16 @@ def test_a_worker_that_cannot_reach_redis_at_its_start_can_be_opened_later() -> 
 # Real processes behind a real load balancer
 
 
-NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin")  # the path in Debian
-
-CONFIG = """
-worker_processes 1; daemon off; pid {folder}/pid; error_log {folder}/log;
-events {{ worker_connections 8192; }}
-http {{
-    access_log off;
-    client_body_temp_path {folder}/b; proxy_temp_path {folder}/p; fastcgi_temp_path {folder}/f;
-    uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
-    {server}
-}}
-"""
-
-
 @contextmanager
 def balanced(ports: list[int]) -> Generator[str]:
     """Run nginx in front of two workers, as in `docs/deploying.md`."""
-    if NGINX is None:
-        pytest.skip("needs nginx (Debian package nginx)")
     server = (ROOT / "examples" / "deploy" / "nginx.conf").read_text()
-    with reserved_port() as front, tempfile.TemporaryDirectory() as folder:
+    with reserved_port() as front:
         for old, new in ((":8001", f":{ports[0]}"), (":8002", f":{ports[1]}"), (":8000", f":{front}")):
             assert old in server
             server = server.replace(old, new)
-        config = Path(folder) / "nginx.conf"
-        config.write_text(CONFIG.format(folder=folder, server=server))
-        with subprocess.Popen([NGINX, "-c", str(config)], stderr=subprocess.DEVNULL) as process:
-            try:
-                _wait_for(front)
-                yield f"http://127.0.0.1:{front}/mcp"
-            except BaseException:
-                print("nginx said:", (Path(folder) / "log").read_text()[-4000:])
-                raise
-            finally:
-                process.terminate()
-
-
-def _wait_for(port: int) -> None:
-    for _ in range(3000):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        signal.sigtimedwait([], 0.02)
-    raise RuntimeError(f"nobody listens at {port}")
+        with nginx(server, front):
+            yield f"http://127.0.0.1:{front}/mcp"
 
 
 @contextmanager

@@ -207,14 +207,38 @@ def test_a_port_in_use_is_a_failure(tmp_path: Path) -> None:
     assert "address already in use" in done.err
 
 
-def test_an_asgi_application_is_served_over_stdio_only(tmp_path: Path) -> None:
-    file = _write_file(tmp_path, HANDLER + "import typedmcp\napp = typedmcp.asgi(Handler())")
+APPLICATIONS = {
+    "alone": HANDLER + "import typedmcp\napp = typedmcp.asgi(Handler(), path='/own')",
+    "beside its server": "import typedmcp\n"
+    + SERVER.format(name="server")
+    + "app = typedmcp.asgi(server, path='/own')",
+    "beside a server with another name": "import typedmcp\n"
+    + SERVER.format(name="mcp")
+    + "app = typedmcp.asgi(mcp, path='/own')",
+}
+
+
+@each("kind", APPLICATIONS)
+def test_an_asgi_application_is_served_with_its_own_options(kind: str, tmp_path: Path) -> None:
+    file = _write_file(tmp_path, APPLICATIONS[kind])
     assert _run_and_send(file)[0] == PONG
-    done = command("run", file, "--transport", "http")
+    recording = tmp_path / "messages.jsonl"
+    with (
+        over_http(Path(file), "--record", str(recording)) as origin,
+        typedmcp.sync.connect(f"{origin}/own") as client,
+    ):
+        assert client.revision
+    assert '"server/discover"' in recording.read_text(encoding="utf-8")
+
+
+@each("option", ["--path=/x", "--allowed-host=x", "--allowed-origin=https://x", "--token-env=X"])
+def test_an_asgi_application_takes_no_other_options(option: str, tmp_path: Path) -> None:
+    file = _write_file(tmp_path, APPLICATIONS["beside its server"])
+    done = command("run", file, "--transport", "http", option)
     assert (done.status, done.err) == (
         2,
-        f"error: {file} has an ASGI application; run that with a server such as uvicorn, or name its server, as in "
-        f"{file}:server\n",
+        f"error: {option.partition('=')[0]}: {file} has an ASGI application with options of its own; pass it to "
+        f"asgi(…), or name the server, as in {file}:server\n",
     )
 
 

@@ -74,10 +74,11 @@ def serve_file(
             raise CommandExit(f"{text} is a script; record it with: typedmcp record -- python {reference.source}")
         return _run_script(reference, transport)
     if (config := get_app_config(server)) is not None:
-        if transport != "stdio":
-            remedy = f"run that with a server such as uvicorn, or name its server, as in {reference.source}:server"
-            raise CommandExit(f"{text} has an ASGI application; {remedy}")
-        server = config
+        if given := [name for name in address if name not in ("host", "port")]:
+            option = f"--{given[0].removesuffix('s').replace('_', '-')}"
+            remedy = f"pass it to asgi(…), or name the server, as in {reference.source}:server"
+            raise CommandExit(f"{option}: {text} has an ASGI application with options of its own; {remedy}")
+        server = config if transport == "stdio" else server
     if record is not None:
         server = _recorded(server, record, mask)
     try:
@@ -87,13 +88,14 @@ def serve_file(
     return OK
 
 
-def _recorded(server: object, file: str, mask: Sequence[str]) -> ServerConfig:
-    """Return the configuration of a server, whose connections are recorded."""
+def _recorded(server: object, file: str, mask: Sequence[str]) -> object:
+    """Return a server, as its configuration or its application, whose connections are recorded."""
     from typedmcp_cli.recording.recorder import Recorder  # loaded where it is used
 
-    config = server if isinstance(server, ServerConfig) else ServerConfig(server)
+    app_config = get_app_config(server)
+    config = app_config or (server if isinstance(server, ServerConfig) else ServerConfig(server))
     config.record = Recorder(file, mask=mask, limits=config.limits)
-    return config
+    return config if app_config is None else server
 
 
 def to_serve_options(address: ListenAddress) -> _HttpOptions:

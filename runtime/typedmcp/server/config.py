@@ -57,7 +57,7 @@ else:  # for `inspect.signature`
     Extension = ForwardRef("Extension", module="typedmcp.protocol.extensions")
     OfferedExtension = ForwardRef("OfferedExtension", module="typedmcp.server.extension_setup")
 
-__all__ = ["CANCELLATION_SHARE", "ServerConfig", "ServerDefaults", "ServerOptions", "TaskSupport"]
+__all__ = ["CANCELLATION_SHARE", "ServerConfig", "ServerDefaults", "ServerOptions", "TaskSupport", "as_config"]
 
 D = dialect.structs
 
@@ -332,6 +332,15 @@ class ServerConfig:
             return result
         self.meta_copiers[kind] = with_meta(kind)
         return self.with_server_info(result)
+
+
+def as_config(handler: object, options: ServerOptions) -> ServerConfig:
+    """Return the configuration of a handler with options, or a `ServerConfig`, which takes none, as it is."""
+    if not isinstance(handler, ServerConfig):
+        return ServerConfig(handler, **options)
+    if options:
+        raise TypeError(f"a ServerConfig has its options already; remove {', '.join(options)}")
+    return handler
 
 
 def _check_options(handler: object, options: ServerOptions) -> None:

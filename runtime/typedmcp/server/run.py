@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, ForwardRef, Literal, Unpack
 
 from typedmcp.errors import UsageError, missing_extra
 from typedmcp.protocol.option_checks import check_integer, option_names, unknown_option
-from typedmcp.server.config import CANCELLATION_SHARE, ServerConfig, ServerOptions
+from typedmcp.server.config import CANCELLATION_SHARE, ServerConfig, ServerOptions, as_config
 from typedmcp.server.connection import ServerConnection
 from typedmcp.transports import Transport, missing_members
 from typedmcp.transports.concurrency import new_event_loop
@@ -50,10 +50,11 @@ def serve(
 ) -> None:
     """Serve a handler over standard input and output or over HTTP, until the client or a signal ends it.
 
-    `handler` is a `ServerConfig`, or an object that becomes one with `options`; `ServerOptions` has them. SIGTERM
-    and SIGINT end the server gracefully: it reads nothing more, and open requests get `grace` seconds before they are
-    cancelled. The first signal also cancels a lifespan that is still being entered, a second one a lifespan that is
-    still being left. The event loop is uvloop's, if that is installed.
+    `handler` is a `ServerConfig`, or an object that becomes one with `options`; `ServerOptions` has them. Over HTTP it
+    may also be an application that `asgi` has made. SIGTERM and SIGINT end the server gracefully: it reads nothing
+    more, and open requests get `grace` seconds before they are cancelled. The first signal also cancels a lifespan that
+    is still being entered, a second one a lifespan that is still being left. The event loop is uvloop's, if that is
+    installed.
 
     "stdio" also ends when the client closes its side. Standard output belongs to the protocol: everything else that is
     printed goes to standard error. "http" serves at `host` (127.0.0.1) and `port` (8000) with uvicorn, which the extra
@@ -66,7 +67,7 @@ def serve(
         _run(server.serve(), grace)
     elif transport == "stdio":
         _reject_http_options(host, port, options)
-        config = _as_config(handler, options)
+        config = as_config(handler, options)
         _check_descriptors()
         if os.isatty(0):
             sys.stderr.write(_TERMINAL_HINT)
@@ -96,7 +97,7 @@ async def serve_async(
         if missing := missing_members(transport):
             kind = type(transport).__name__
             raise UsageError(f"transport must be a Transport or 'http'; {kind} lacks: {', '.join(missing)}")
-        await ServerConnection(_as_config(handler, options), transport).run()
+        await ServerConnection(as_config(handler, options), transport).run()
 
 
 def _reject_http_options(host: str | None, port: int | None, options: Mapping[str, object]) -> None:
@@ -120,7 +121,7 @@ def _reject_unknown_option(names: Iterable[str]) -> None:
 def _http_server(handler: object, host: str | None, port: int | None, options: AsgiOptions) -> tuple[Any, float]:
     """Return a uvicorn server that is ready to run, and the seconds that it may take to end."""
     host, port = _HOST if host is None else host, _PORT if port is None else port
-    from typedmcp.server.http.asgi import asgi
+    from typedmcp.server.http.asgi import AsgiApp, asgi
     from typedmcp.server.http.auth import LOOPBACK
 
     _reject_unknown_option(options)
@@ -131,6 +132,9 @@ def _http_server(handler: object, host: str | None, port: int | None, options: A
         serving: Any = import_module("typedmcp_http")
     except ImportError as error:
         raise UsageError(f"{missing_extra('serving HTTP', 'http')} ({error})") from error
+    if isinstance(handler, AsgiApp):
+        as_config(handler.config, options)  # it takes none
+        return serving.UvicornServer(handler, host, port), handler.config.grace
     if host in _ALL_INTERFACES and "hosts" not in options:
         text = "%s: requests to other hosts than %s get status 421; pass hosts=[…], or --allowed-host, with their names"
         _log.warning(text, host or "all interfaces", ", ".join(LOOPBACK))
@@ -138,14 +142,6 @@ def _http_server(handler: object, host: str | None, port: int | None, options: A
         options.setdefault("hosts", [*LOOPBACK, f"[{host}]" if ":" in host else host])
     app = asgi(handler, **options)
     return serving.UvicornServer(app, host, port), app.config.grace
-
-
-def _as_config(handler: object, options: ServerOptions) -> ServerConfig:
-    if not isinstance(handler, ServerConfig):
-        return ServerConfig(handler, **options)
-    if options:
-        raise TypeError(f"a ServerConfig has its options already; remove {', '.join(options)}")
-    return handler
 
 
 async def _serve_stdio(config: ServerConfig) -> None:

@@ -324,12 +324,12 @@ class InsufficientScopeError(RemoteError):
 
 
 class CallLostError(RemoteError):
-    """The worker process that handled a call of a resumable session died. The call may have taken effect."""
+    """The process that handled a call died or stopped before the call had ended. The call may have taken effect."""
 
     CODE: Final = -31503
 
-    def __init__(self) -> None:
-        super().__init__(self.CODE, "the process that handled this call died; the call may have taken effect")
+    def __init__(self, reason: str = "the process that handled this call died") -> None:
+        super().__init__(self.CODE, f"{reason}; the call may have taken effect")
 
 
 _CLASSES: Final[Mapping[int, type[RemoteError]]] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import signal
 import socket
 from collections.abc import Sequence
 from types import FrameType
@@ -40,12 +41,14 @@ class UvicornServer(uvicorn.Server):
             url = f"http://{shown}:{port}{self._app.path}"
             logging.getLogger("uvicorn.error").info("Uvicorn running on %s (Press CTRL+C to quit)", url)
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
         """Interrupt a slow lifespan: the first signal while it is entered, the second one while it is left."""
-        super().handle_exit(sig, frame)
+        # uvicorn's own method keeps the signals to raise them again at the end: Ctrl-C would have a traceback.
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.should_exit = True
         self._loop.call_soon_threadsafe(self._app.config.lifespans.interrupt)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End streams that wait for changes before uvicorn waits for open connections."""
-        self._app.end_streams()
+        """End what only waits before uvicorn waits for open connections."""
+        self._app.stop()
         await super().shutdown(sockets)

@@ -18,7 +18,7 @@ import msgspec
 from mcpspec.support.converters import DroppedFields
 from mcpspec.support.errors import UnimplementedMethodError
 from typedmcp import dialect
-from typedmcp.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, RemoteError, is_reserved_code
+from typedmcp.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, CallLostError, RemoteError, is_reserved_code
 from typedmcp.protocol.budgets import CALL_BYTES
 from typedmcp.protocol.codec import Response, encode_error, encode_message
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
@@ -290,11 +290,13 @@ class ServedCalls:
             pass  # its id may belong to another request by now
         elif self.session.is_closed:
             self._abandon(ctx)
+        elif ctx.method == LISTEN and isinstance(error, asyncio.CancelledError):
+            self.respond(ctx, self.session.subscriptions.final_result(ctx))  # the server ends the subscription
+        elif isinstance(error, asyncio.CancelledError) and ctx.task is not None and ctx.task.cancelling():
+            self.reject(ctx, CallLostError("the server stopped before this call had ended"))
         elif ctx.id is None:
             text = f"the handler of {ctx.method} failed"
             self.engine.config.report(Diagnostic(DiagnosticKind.INTERNAL_ERROR, text, ctx.method, error=error))
-        elif ctx.method == LISTEN and isinstance(error, asyncio.CancelledError):
-            self.respond(ctx, self.session.subscriptions.final_result(ctx))  # the server ends the subscription
         elif isinstance(error, RemoteError):
             self.reject(ctx, error)
         elif isinstance(error, UnimplementedMethodError):

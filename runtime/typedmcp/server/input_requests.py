@@ -23,6 +23,7 @@ from typedmcp import dialect
 from typedmcp.errors import (
     INTERNAL_ERROR,
     PARSE_ERROR,
+    CallLostError,
     ConnectionLostError,
     DecodeError,
     InputUnavailableError,
@@ -259,8 +260,12 @@ class InputRequests:
         for call in list(self.pending.calls.values()):
             self.pending.cancel_call(call.id)
             if not call.owner.done():
-                call.owner.set_exception(ConnectionLostError(reason).attach_call(call.method, call.id))
+                call.owner.set_exception(_UnansweredError(reason).attach_call(call.method, call.id))
                 call.owner.exception()  # the task that waits for it may have been cancelled
+
+
+class _UnansweredError(CallLostError, ConnectionLostError):
+    """A question gets no answer any more. If the handler does not catch it, the call gets the error of a lost call."""
 
 
 def check_requests(ctx: Context, requests: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import multiprocessing
 import re
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import patch
 
 import pytest
 
@@ -39,6 +42,7 @@ from typedmcp import (
     StaticTokens,
     UsageError,
 )
+from typedmcp.server.http.asgi import AsgiApp
 from typedmcp_auth import IntrospectionVerifier, JwtVerifier
 
 MODERN_HEADERS = ((b"mcp-protocol-version", MODERN_REVISION.encode()), (b"mcp-method", b"tools/list"))
@@ -1050,65 +1054,117 @@ class Shared(MemoryStore):
 KEY = StateSigner(b"a key of 16 bytes")
 
 
-@pytest.fixture
-def alone(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Remove every sign that this process is one of several workers."""
-    monkeypatch.delenv("WEB_CONCURRENCY", raising=False)
-    monkeypatch.setattr(sys, "argv", ["uvicorn"])
-    return monkeypatch
+def loaded_by(server: str, make: Callable[[], AsgiApp], *, is_child: bool = True, **names: Any) -> AsgiApp:
+    """Make an application as a function of a server does that has these local variables."""
+    names = {name: SimpleNamespace(**value) if isinstance(value, dict) else value for name, value in names.items()}
+    space = {"__name__": server, "make": make}
+    exec(f"def load({', '.join(names) or '*_'}):\n    return make()", space)  # noqa: S102
+    load: Any = space["load"]
+    with patch.object(multiprocessing, "parent_process", lambda: is_child or None):
+        return load(**names)  # type: ignore[no-any-return]
 
 
-def test_workers_that_share_a_store_need_a_shared_key(alone: pytest.MonkeyPatch) -> None:
+async def refusal(app: AsgiApp) -> str | None:
+    """Return why an application does not open, if it does not."""
+    try:
+        await app.open()
+    except UsageError as error:
+        return str(error)
+    await app.close()
+    return None
+
+
+def test_workers_that_share_a_store_need_a_shared_key() -> None:
     with pytest.raises(UsageError, match=r"state_signer=StateSigner\(key\)"):
         typedmcp.asgi(ToolHandler(), store=Shared())
     typedmcp.asgi(ToolHandler(), store=Shared(), state_signer=KEY)
 
 
-SEVERAL = [
-    ("2", ["uvicorn"]),
-    ("16", ["uvicorn"]),
-    ("1", ["uvicorn", "app:app", "--workers", "2"]),
-    ("", ["uvicorn", "--workers=2"]),
-    ("", ["granian", "-w", "3"]),
-    ("", ["hypercorn", "-w3"]),
+SEVERAL: list[tuple[str, dict[str, Any]]] = [
+    ("uvicorn.config", {"self": {"workers": 2}}),
+    ("uvicorn._subprocess", {"config": {"workers": 16, "should_reload": False}}),
+    ("hypercorn.asyncio.run", {"config": {"workers": 2}}),
+    ("granian.server.mp", {"self": {"workers": 2}}),
+    ("granian.server.mp", {"worker_id": 2}),
+    ("gunicorn.workers.base", {"self": {"cfg": SimpleNamespace(workers=2)}}),
+    ("gunicorn.arbiter", {"self": {"cfg": SimpleNamespace(workers=1), "num_workers": 2}}),
 ]
 
 
-@each("concurrency, argv", SEVERAL)
-def test_several_workers_need_a_shared_key_and_store(
-    concurrency: str, argv: list[str], alone: pytest.MonkeyPatch
-) -> None:
-    alone.setenv("WEB_CONCURRENCY", concurrency)
-    alone.setattr(sys, "argv", argv)
-    with pytest.raises(UsageError, match="StateSigner"):
-        typedmcp.asgi(ToolHandler())
-    with pytest.raises(UsageError, match="RedisStore"):
-        typedmcp.asgi(ToolHandler(), state_signer=KEY)
-    typedmcp.asgi(ToolHandler(), store=Shared(), state_signer=KEY)
+@each("server, names", SEVERAL)
+@in_loop
+async def test_several_workers_do_not_start_without_a_shared_key_and_store(server: str, names: dict[str, Any]) -> None:
+    """All that is missing is named at once, when the lifespan begins: an import that fails would be repeated."""
+    text = await refusal(loaded_by(server, lambda: typedmcp.asgi(ToolHandler()), **names))
+    assert text is not None
+    assert re.match(r"with \d+ workers, pass to each worker the same key: state_signer=StateSigner\(key\); and ", text)
+    assert text.endswith("store=typedmcp_redis.RedisStore(url), or sessions=False")
+    text = await refusal(loaded_by(server, lambda: typedmcp.asgi(ToolHandler(), state_signer=KEY), **names))
+    assert text is not None
+    assert "StateSigner" not in text
+    complete = loaded_by(server, lambda: typedmcp.asgi(ToolHandler(), store=Shared(), state_signer=KEY), **names)
+    assert await refusal(complete) is None
+    without = loaded_by(server, lambda: typedmcp.asgi(ToolHandler(), sessions=False, state_signer=KEY), **names)
+    assert await refusal(without) is None
 
 
-def test_states_for_single_use_need_a_shared_store_with_several_workers(alone: pytest.MonkeyPatch) -> None:
-    alone.setenv("WEB_CONCURRENCY", "2")
+@in_loop
+async def test_states_for_single_use_need_a_shared_store_with_several_workers() -> None:
     signer = StateSigner(b"a key of 16 bytes", single_use=True)
-    with pytest.raises(UsageError, match="states for single use need a shared store"):
-        typedmcp.asgi(ToolHandler(), state_signer=signer, sessions=False)
-    typedmcp.asgi(ToolHandler(), state_signer=signer, sessions=False, store=Shared())
+    options: dict[str, Any] = {"state_signer": signer, "sessions": False}
+    names: dict[str, Any] = {"self": {"workers": 2}}
+    text = await refusal(loaded_by("uvicorn.config", lambda: typedmcp.asgi(ToolHandler(), **options), **names))
+    assert text == (
+        "with 2 workers, pass to each worker the same store, for single use: store=typedmcp_redis.RedisStore(url)"
+    )
+    options["store"] = Shared()
+    assert await refusal(loaded_by("uvicorn.config", lambda: typedmcp.asgi(ToolHandler(), **options), **names)) is None
 
 
-ALONE = [
-    ("1", ["uvicorn"]),
-    ("", ["uvicorn"]),
-    ("x", ["uvicorn", "--workers"]),
-    ("0", ["uvicorn", "--workers", "1"]),
-    ("1", ["pytest", "-w", "x"]),
+ALONE: list[tuple[str, bool, dict[str, Any]]] = [
+    ("uvicorn.config", True, {"self": {"workers": 1}}),
+    ("uvicorn.config", True, {"self": {"workers": None}}),
+    ("uvicorn.config", True, {"self": {"workers": 4, "should_reload": True}}),
+    ("uvicorn.config", False, {"self": {"workers": 4}}),  # uvicorn.Server(Config(…, workers=4)).run() has one
+    ("hypercorn.run", False, {"config": {"workers": 4}}),  # the process that starts workers, when it reloads
+    ("granian.server.mp", True, {"worker_id": 1}),
+    ("gunicorn.arbiter", False, {"self": {"cfg": SimpleNamespace(workers=1), "num_workers": 1}}),
+    ("celery.worker", True, {"self": {"workers": 4}}),
+    ("uvicornlike.config", True, {"self": {"workers": 4}}),
 ]
 
 
-@each("concurrency, argv", ALONE)
-def test_one_worker_needs_neither_key_nor_store(concurrency: str, argv: list[str], alone: pytest.MonkeyPatch) -> None:
-    alone.setenv("WEB_CONCURRENCY", concurrency)
-    alone.setattr(sys, "argv", argv)
+@each("server, is_child, names", ALONE)
+@in_loop
+async def test_one_worker_needs_neither_key_nor_store(server: str, is_child: bool, names: dict[str, Any]) -> None:
+    app = loaded_by(server, lambda: typedmcp.asgi(ToolHandler()), is_child=is_child, **names)
+    assert await refusal(app) is None
+
+
+def test_variables_for_other_servers_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hosts such as Heroku set `WEB_CONCURRENCY` for every process, also for one that serves alone."""
+    monkeypatch.setenv("WEB_CONCURRENCY", "4")
+    monkeypatch.setattr(sys, "argv", ["server.py", "--workers", "4"])
     typedmcp.asgi(ToolHandler())
+
+
+@in_loop
+async def test_a_refusal_is_the_message_of_a_failed_lifespan_and_the_answer_without_one() -> None:
+    app = loaded_by("uvicorn.config", lambda: typedmcp.asgi(ToolHandler()), self={"workers": 2})
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> dict[str, str]:
+        return {"type": "lifespan.startup"}
+
+    await app({"type": "lifespan"}, receive, send)
+    ((message),) = sent
+    assert message["type"] == "lifespan.startup.failed"
+    assert message["message"].startswith("the server cannot start: UsageError: with 2 workers")
+    with pytest.raises(UsageError, match="with 2 workers"):
+        await app({"type": "http", "method": "POST", "headers": []}, receive, send)
 
 
 def test_an_application_can_be_made_outside_of_a_loop() -> None:

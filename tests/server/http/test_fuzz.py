@@ -187,7 +187,7 @@ def content_types(rng: Random, session: str) -> bytes:
 @expect_statuses(406)
 def accepts(rng: Random, session: str) -> bytes:
     accept = rng.choice((
-        b"text/event-stream", b"text/html", b"", b"application/json;q=0, text/event-stream", b"image/*",
+        b"text/event-streamx", b"text/html", b"", b"application/json;q=0, text/event-stream;q=0", b"image/*",
         b"application/json text/event-stream", b"application/jsonx, text/event-streamx",
         sample_of(rng, VISIBLE),
     ))  # fmt: skip

@@ -11,6 +11,7 @@ import logging
 from asyncio import get_running_loop
 from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Unpack
 
 from typedmcp.errors import UsageError
@@ -22,7 +23,7 @@ from typedmcp.protocol.meta import VERSION
 from typedmcp.protocol.notifications import Change
 from typedmcp.protocol.option_checks import check_integer, check_seconds, option_names, unknown_option
 from typedmcp.revisions.features import DEFAULT_HTTP_REVISION, is_modern
-from typedmcp.server.config import CANCELLATION_SHARE, ServerConfig, ServerOptions
+from typedmcp.server.config import CANCELLATION_SHARE, ServerConfig, ServerOptions, as_config
 from typedmcp.server.http.access_log import ACCESS_LOG, AccessLogEntry, log_rejection
 from typedmcp.server.http.auth import LOOPBACK, AllowedHosts, Auth
 from typedmcp.server.http.channel import HttpChannel
@@ -59,6 +60,7 @@ from typedmcp.server.http.messages import (
 )  # fmt: skip
 from typedmcp.server.http.post import Post
 from typedmcp.server.http.sessions import Sessions
+from typedmcp.server.http.signals import on_end_signal
 from typedmcp.server.http.state import AppState, check_shared_state
 from typedmcp.server.http.stateless import StatelessSession, legacy_target
 from typedmcp.server.http.streams import STREAM_HEADERS
@@ -103,6 +105,8 @@ class AsgiOptions(ServerOptions, total=False):
 _SERVER_OPTIONS = option_names(ServerOptions)
 
 _CLOSE = [(b"connection", b"close")]
+_MEDIA = (b"application/json", b"text/event-stream")
+"""The types of responses to a POST."""
 _TEMPLATES = 8
 """Header templates that are kept: every client library has one or two."""
 
@@ -116,15 +120,9 @@ def asgi(handler: object, **options: Unpack[AsgiOptions]) -> AsgiApp:
     known = option_names(AsgiOptions)
     if unknown := [name for name in options if name not in known]:
         raise UsageError(unknown_option(unknown[0], known, " of asgi"))
-    config_options: dict[str, Any] = {name: value for name, value in options.items() if name in _SERVER_OPTIONS}
+    config_options: Any = {name: value for name, value in options.items() if name in _SERVER_OPTIONS}
     app_options: dict[str, Any] = {name: value for name, value in options.items() if name not in _SERVER_OPTIONS}
-    if isinstance(handler, ServerConfig):
-        if config_options:
-            raise TypeError(f"a ServerConfig has its options already; remove {', '.join(config_options)}")
-        config = handler
-    else:
-        config = ServerConfig(handler, **config_options)
-    return AsgiApp(config, **app_options)
+    return AsgiApp(as_config(handler, config_options), **app_options)
 
 
 class AsgiApp:
@@ -166,7 +164,8 @@ class AsgiApp:
             raise UsageError("store must be a Store, such as typedmcp_redis.RedisStore(url), not a string")
         check_integer("retry", retry)
         store = MemoryStore() if store is None else store
-        check_shared_state(config.state_signer, store, has_sessions=sessions and bool(config.legacy_revisions))
+        has_sessions = sessions and bool(config.legacy_revisions)
+        self._refusal = check_shared_state(config.state_signer, store, has_sessions=has_sessions)
         self.config: ServerConfig = config
         self.state: AppState = AppState(config, store, auth, keep_alive=keep_alive, retry=retry)
         self.sessions: Sessions = Sessions(self.state)
@@ -184,6 +183,7 @@ class AsgiApp:
         """The headers of requests that passed all checks before their bodies, the newest first."""
         self._tools: ToolHeaders = ToolHeaders(config)
         self._is_open = False
+        self._is_stopping = True
         self._opening: asyncio.Lock | None = None
         self._legacy_sse = None if sse_path is None else LegacySse(self.state, sse_path, messages_path)
         if self._legacy_sse is not None and self.path in self._legacy_sse.paths:
@@ -220,6 +220,8 @@ class AsgiApp:
 
     async def open(self) -> None:
         """Open the application. The first request does so if the server does not run the lifespan."""
+        if self._refusal is not None:
+            raise UsageError(self._refusal)
         loop = asyncio.get_running_loop()
         if self._opening is None or self.state.loop is not loop:  # an earlier loop has ended without a shutdown
             self._is_open, self._opening = False, asyncio.Lock()
@@ -233,17 +235,18 @@ class AsgiApp:
             self._tools.listen()
             self.stateless: StatelessSession = StatelessSession(self.state)
             self._stateless = {self.stateless.revision.encode(): self.stateless}
-            self._is_open = True
+            self._ignore_signals = on_end_signal(partial(loop.call_soon_threadsafe, self.stop))
+            self._is_open, self._is_stopping = True, False
 
     async def close(self) -> None:
         """Close the application: end subscriptions and sessions, then wait for open streams."""
         if not self._is_open:
             return
         self._is_open = False
+        self._ignore_signals()
         self.state.stop_listening()
         self._tools.stop_listening()
-        self._close_stateless()
-        self.end_streams()
+        self.stop()
         running = self._handler_tasks()
         for stored in [*self.sessions.loaded.values()]:
             stored.close()
@@ -263,18 +266,28 @@ class AsgiApp:
             _, unended = await asyncio.wait(cancelled, timeout=seconds)
             self.config.report_unended(unended, seconds)
 
-    def _close_stateless(self) -> None:
+    def stop(self) -> None:
+        """Prepare for the end, before a server waits for its connections: end what only waits, and limit the rest.
+
+        Streams that wait for changes end, and so do questions to clients, whose answers would come over new
+        connections. Calls get `grace` seconds before they are cancelled, and their clients get error -31503. The
+        application does so itself when a server handles SIGINT or SIGTERM in this process. Further calls do nothing.
+        """
+        if self._is_stopping:
+            return
+        self._is_stopping = True
         for stateless in self._stateless.values():
             stateless.session.closing.set()
-
-    def end_streams(self) -> None:
-        """End the streams that only wait for changes. A server that waits for its connections has to call it."""
-        if self._is_open:
-            self._close_stateless()
         for stored in self.sessions.loaded.values():
             stored.outlet.end()
+            stored.session.questions.fail_all("the server is stopping")
         if self._legacy_sse is not None:
             self._legacy_sse.end()
+        self.state.loop.call_later(self.config.grace, self._cancel_calls)
+
+    def _cancel_calls(self) -> None:
+        for task in self._handler_tasks():
+            task.cancel()
 
     @asynccontextmanager
     async def lifespan(self, _app: object = None) -> AsyncGenerator[None]:
@@ -287,15 +300,21 @@ class AsgiApp:
 
     async def _run_lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
+        text = None
         try:
             await self.open()
         except Exception as error:
             text = f"the server cannot start: {type(error).__name__}: {error}"
-            self.state.report(Diagnostic(DiagnosticKind.INTERNAL_ERROR, text, error=error))
+            cause = None if isinstance(error, UsageError) else error  # such an error says what to do
+            self.state.report(Diagnostic(DiagnosticKind.INTERNAL_ERROR, text, error=cause))
+        if text is not None:  # hypercorn raises then, and would show the error above as the context
             await send({"type": "lifespan.startup.failed", "message": text})
             return
         await send({"type": "lifespan.startup.complete"})
-        await receive()
+        try:
+            await receive()
+        except asyncio.CancelledError:  # after a second Ctrl-C, uvicorn does not wait
+            return
         await self.close()
         await send({"type": "lifespan.shutdown.complete"})
 
@@ -406,10 +425,12 @@ class AsgiApp:
             raise self._method_not_allowed(method)
 
     def _check_accept(self, headers: Headers) -> None:
-        """Raise `HTTPException` unless the client of a POST accepts JSON. It should accept event streams as well."""
-        check_accept(headers, b"application/json", *([b"text/event-stream"] if self.config.strict else ()))
-        if not accepts(headers, b"text/event-stream"):
-            text = "the header Accept lacks text/event-stream: nothing can be sent before a response"
+        """Raise `HTTPException` unless the client of a POST accepts JSON or event streams. It should accept both."""
+        missing = [each for each in _MEDIA if not accepts(headers, each)]
+        if self.config.strict or len(missing) > 1:
+            check_accept(headers, *_MEDIA)
+        for each in missing:
+            text = f"the header Accept lacks {each.decode()}: responses can only have the other form"
             self.state.report(Diagnostic(DiagnosticKind.TOLERATED, text))
 
     async def _serve_elsewhere(self, path: str, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
@@ -559,7 +580,8 @@ class AsgiApp:
         version = headers.get(b"mcp-protocol-version")
         revision = None if version is None else version.decode("latin-1")
         # The hot path reports no frames, so that it need not ask whether there is a sink for them.
-        if version is not None and revision in self.config.revisions and self.config.record is None:
+        is_usual = self.config.record is None and accepts(headers, b"application/json")
+        if version is not None and revision in self.config.revisions and is_usual:
             self._remember_template(scope, version)
         post = self._post_modern if revision is not None and is_modern(revision) else self._post_legacy
         await post(headers, principal, body, receive, send)

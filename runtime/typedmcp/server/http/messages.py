@@ -279,11 +279,12 @@ async def respond(
     body: bytes = b"",
     headers: list[tuple[bytes, bytes]] | None = None,
     on_frame: OnFrame | None = None,
+    media: RawHeaders = (JSON_HEADER,),
 ) -> None:
-    """Send a whole response. The body, if there is one, is JSON, and reported to `on_frame`."""
+    """Send a whole response. The body, if there is one, is described by `media`, and reported to `on_frame`."""
     if on_frame is not None and body:
         on_frame("server", body)
-    head = [JSON_HEADER, (b"content-length", b"%d" % len(body))] if body else [] if status == 204 else [_NO_BODY]
+    head = [*media, (b"content-length", b"%d" % len(body))] if body else [] if status == 204 else [_NO_BODY]
     try:
         await send({"type": "http.response.start", "status": status, "headers": head + headers if headers else head})
         if len(body) > PIECE_BYTES:

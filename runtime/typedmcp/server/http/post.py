@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -13,7 +13,7 @@ from mcpspec.support.objects import is_array, is_object
 from typedmcp.protocol.budgets import Hold
 from typedmcp.protocol.garbage import collector_paused
 from typedmcp.revisions.features import FEATURES
-from typedmcp.server.batches import BatchChannel, without_results
+from typedmcp.server.batches import without_results
 from typedmcp.server.calls import LISTEN, SuspendedCall
 from typedmcp.server.context import Context
 from typedmcp.server.http.channel import HttpChannel
@@ -23,11 +23,12 @@ from typedmcp.server.http.messages import (
     RETRY_LATER,
     HTTPException,
     Receive,
+    accepts,
     respond,
     wait_for_disconnect,
 )
 from typedmcp.server.http.stored_session import StoredSession
-from typedmcp.server.http.streams import EventStream
+from typedmcp.server.http.streams import STREAM_HEADERS, EventStream, whole_stream
 
 __all__ = ["Post"]
 
@@ -47,8 +48,8 @@ class Post:
         self._state = channel.target.state
         self._pumping: asyncio.Task[None] | None = None
         """Sends the stream while the handler waits or changes are stored; None if `finish` sends it itself."""
-        self._watching: asyncio.Task[None] | None = None
-        """Waits for the disconnection of the client, once the handler has waited for a moment."""
+        self._watching: tuple[asyncio.Task[None], asyncio.TimerHandle] | tuple[()] = ()
+        """Wait for a disconnection and for a long silence, once the handler has waited for a moment."""
 
     async def run(self, body: bytes) -> None:
         """Handle the message, and send the response."""
@@ -87,7 +88,8 @@ class Post:
         if channel.stream is not None and (channel.line is None or self._is_unsaved):
             self._start_pumping(channel.stream)
         if suspended is not None:
-            await self._await_handler(*suspended)
+            if not await self._await_handler(*suspended):
+                return
             del suspended  # it would keep the result
         while channel.line is None and channel.open_requests > 0:
             await self._wait_for_change()
@@ -102,8 +104,8 @@ class Post:
 
     # Handlers that wait
 
-    async def _await_handler(self, ctx: Context, rest: Awaitable[bool]) -> None:
-        """Run a handler to its end, in the same task as its first step."""
+    async def _await_handler(self, ctx: Context, rest: Awaitable[bool]) -> bool:
+        """Run a handler to its end, in the same task as its first step. Return False if it has been cut short."""
         task = asyncio.current_task()
         assert task is not None
         outside = task.cancelling()
@@ -115,28 +117,42 @@ class Post:
             has_ended = await self._channel.target.calls.wait(ctx, rest)
         finally:
             self._state.waiting.remove(ctx)
-            if self._watching is not None:
-                self._watching.cancel()
+            self._stop_watching()
         if task.cancelling() > outside:
-            if not has_ended and not ctx.cancelled:
+            if not has_ended and not ctx.cancelled:  # the server is stopping
                 await self._end_response()
-                raise asyncio.CancelledError
+                return False
             await _absorb_cancellation(task, outside)
+        return True
 
     def _start_watching(self, ctx: Context, receive: Receive) -> None:
         """Notice from now on when the client disconnects, which can then resume the stream of a stored session."""
-
-        async def watch() -> None:
-            await wait_for_disconnect(receive)
-            self._on_disconnect(ctx)
-
-        self._watching = self._state.loop.create_task(watch())
+        self._watch(receive, lambda: [ctx])
         channel = self._channel
         is_short = ctx.method_codec.handler_name in _STORED  # one answer of the store
         if channel.target.stored_id is None or channel.stream is not None or ctx.id is None or is_short:
             return
         if FEATURES[ctx.revision].has_empty_events:  # the revision can begin a stream without a message
             channel.open_stream(ctx)
+
+    def _watch(self, receive: Receive, open_calls: Callable[[], Sequence[Context]]) -> None:
+        """Notice when the client disconnects, and when nothing is sent for long: proxies close such a connection."""
+
+        async def watch() -> None:
+            await wait_for_disconnect(receive)
+            for ctx in open_calls():
+                self._on_disconnect(ctx)
+
+        def break_silence() -> None:
+            if self._channel.stream is None and (asked := [ctx for ctx in open_calls() if ctx.id is not None]):
+                self._channel.open_stream(asked[0])
+
+        loop = self._state.loop
+        self._watching = loop.create_task(watch()), loop.call_later(self._state.keep_alive, break_silence)
+
+    def _stop_watching(self) -> None:
+        for each in self._watching:
+            each.cancel()
 
     def _on_disconnect(self, ctx: Context) -> None:
         """Cancel the request of a client that has disconnected. In a session it goes on, and stores its events."""
@@ -157,18 +173,15 @@ class Post:
         """Wait until a handler that has a task of its own has responded."""
         changed = self._state.loop.create_future()
         self._channel.on_change = lambda: None if changed.done() else changed.set_result(None)
-        watching = self._state.loop.create_task(self._watch_all())
+        self._watch(self._receive, self._open_calls)
         try:
             await changed
         finally:
-            watching.cancel()
+            self._stop_watching()
 
-    async def _watch_all(self) -> None:
-        await wait_for_disconnect(self._receive)
-        for ctx in list(self._channel.target.calls.session.in_flight.values()):
-            channel = ctx.channel
-            if (channel.parent if isinstance(channel, BatchChannel) else channel) is self._channel:
-                self._on_disconnect(ctx)
+    def _open_calls(self) -> list[Context]:
+        in_flight = self._channel.target.calls.session.in_flight.values()
+        return [ctx for ctx in in_flight if self._channel in (ctx.channel, getattr(ctx.channel, "parent", None))]
 
     # The response
 
@@ -197,10 +210,15 @@ class Post:
         """Send a response that is not a stream. `headers` are those of a result."""
         channel = self._channel
         line = channel.line
+        status = channel.status or 200
         if line is None:
             await respond(channel.send, 202)
+        elif channel.scope is None and status == 200 and not accepts(channel.headers, b"application/json"):
+            if channel.on_frame is not None:
+                channel.on_frame("server", line)
+            body, media = whole_stream(line), STREAM_HEADERS
+            await respond(channel.send, status, body, headers, media=media)
         elif channel.code is not None:
-            status = channel.status or 200
             await respond(channel.send, status, line, self._headers_of_error(status, line), channel.on_frame)
         elif len(line) <= LARGE_BODY_BYTES:
             await respond(channel.send, 200, line, headers, channel.on_frame)

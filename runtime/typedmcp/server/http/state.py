@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import itertools
 import math
-import os
-import re
-import sys
 import time
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, Protocol
@@ -122,7 +120,7 @@ class AppState:
         """The open streams whose events are stored, by name."""
         self._has_reported_streams = False
         self._next_store_report = -math.inf
-        self._keep_alive = keep_alive
+        self.keep_alive: float = keep_alive
         self._listeners: dict[ChangeListener, None] = {}
         self._names = itertools.count(1)
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -239,7 +237,7 @@ class AppState:
     async def _keep_streams_alive(self) -> None:
         """Send comments in idle streams, and keep their sessions from expiring, until cancelled."""
         while True:
-            await asyncio.sleep(self._keep_alive)
+            await asyncio.sleep(self.keep_alive)
             for stream, session in list(self.streams.items()):
                 stream.ping()
                 try:
@@ -314,32 +312,39 @@ class AppState:
             self.report(Diagnostic(DiagnosticKind.CONNECTION_ERROR, f"{error!r}", error=error))
 
 
-def check_shared_state(state_signer: StateSigner, store: Store, *, has_sessions: bool) -> None:
-    """Raise `UsageError` if there are several workers without a shared key, or without the shared store they need.
+def check_shared_state(state_signer: StateSigner, store: Store, *, has_sessions: bool) -> str | None:
+    """Return what several workers lack: a shared key, or the shared store they need. None if nothing is missing.
 
-    A worker must verify state that another worker has signed, and find sessions that another worker has begun.
+    A worker must verify state that another worker has signed, and find sessions that another worker has begun. The
+    lifespan should fail with this text. Servers start a worker again and again that cannot even be loaded.
+    Raises `UsageError` for a shared store without a shared key in a single worker.
     """
-    several = _sign_of_several_workers()
-    if several and state_signer.single_use and not store.is_shared:
-        raise UsageError(
-            f"with {several}, states for single use need a shared store: pass store=typedmcp_redis.RedisStore(url)"
-        )
-    if (several or store.is_shared) and not state_signer.is_shared:
-        why = several or "a shared store"
-        raise UsageError(f"with {why}, all workers need the same key: pass state_signer=StateSigner(key) to each")
-    if several and has_sessions and not store.is_shared:
-        raise UsageError(
-            f"with {several}, sessions of legacy revisions need a shared store: pass "
-            "store=typedmcp_redis.RedisStore(url), or sessions=False to serve them without sessions"
-        )
+    count, missing = _count_workers(), list[str]()
+    if (count > 1 or store.is_shared) and not state_signer.is_shared:
+        missing.append("the same key: state_signer=StateSigner(key)")
+    if count > 1 and not store.is_shared and (has_sessions or state_signer.single_use):
+        use, remedy = ("sessions of legacy revisions", ", or sessions=False") if has_sessions else ("single use", "")
+        missing.append(f"the same store, for {use}: store=typedmcp_redis.RedisStore(url){remedy}")
+    why = f"{count} workers" if count > 1 else "a shared store"
+    text = f"with {why}, pass to each worker {'; and '.join(missing)}" if missing else None
+    if text is not None and count <= 1:
+        raise UsageError(text)
+    return text
 
 
-def _sign_of_several_workers() -> str | None:
-    """Return the variable or argument that shows that this process is one of several workers, if any."""
-    concurrency = os.environ.get("WEB_CONCURRENCY", "1")
-    if concurrency.isdigit() and int(concurrency) > 1:
-        return f"WEB_CONCURRENCY={concurrency}"
-    argument = re.search(r"\0(--workers|-w)[=\0]?([0-9]+)\0", "\0".join(["", *sys.argv, ""]))
-    if argument is not None and int(argument[2]) > 1:
-        return f"{argument[1]} {argument[2]}"
-    return None
+def _count_workers() -> int:
+    """Return how many workers there are by the settings of the server that is loading the application, if one is."""
+    count, frame = 1, inspect.currentframe()
+    while frame is not None:
+        package, names = str(frame.f_globals.get("__name__")).partition(".")[0], frame.f_locals
+        if package in ("uvicorn", "gunicorn", "hypercorn", "granian"):
+            from multiprocessing import parent_process  # which these servers use
+
+            owner: Any = names.get("self", names.get("config"))
+            found = [getattr(owner, "workers", 1), getattr(owner, "num_workers", 1), names.get("worker_id", 1)]
+            found.append(getattr(getattr(owner, "cfg", None), "workers", 1))
+            # All but gunicorn, which forks, ignore the setting in a process without a supervisor, and when reloading.
+            if package == "gunicorn" or (parent_process() is not None and not getattr(owner, "should_reload", False)):
+                count = max([count, *(each for each in found if isinstance(each, int))])
+        frame = frame.f_back
+    return count

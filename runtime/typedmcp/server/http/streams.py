@@ -16,7 +16,7 @@ from typedmcp.server.channel import Channel
 from typedmcp.server.http.messages import PIECE_BYTES, Send, WriteWhole
 from typedmcp.server.store import Store, StreamNotFoundError
 
-__all__ = ["STREAM_HEADERS", "EventStream", "ResumableStream", "StreamChannel", "StreamLog"]
+__all__ = ["STREAM_HEADERS", "EventStream", "ResumableStream", "StreamChannel", "StreamLog", "whole_stream"]
 
 STREAM_HEADERS: Final = [
     (b"content-type", b"text/event-stream"),
@@ -36,6 +36,11 @@ _FIRST_RETRY_PAUSE, _MAX_RETRY_PAUSE = 0.1, 10.0
 """Seconds between two attempts to store events for a client that is not connected. The pause doubles each time."""
 _FINAL_EVENT_ATTEMPTS, _MAX_FINAL_EVENT_PAUSE = 100, 10.0
 """Attempts to store a final event, and the maximum number of seconds between two attempts."""
+
+
+def whole_stream(data: bytes) -> bytes:
+    """Return the stream of events that has one message."""
+    return _EVENT_TYPE + encode_event(data)
 
 
 class EventStream:

@@ -184,6 +184,25 @@ def test_a_parked_call_cannot_be_continued_by_another_principal() -> None:
     run(main())
 
 
+def test_calls_take_the_short_way_through_the_server() -> None:
+    async def main() -> None:
+        app = Gateway(make_server()).asgi()
+        known: list[bytes] = []
+        serve = app.serve_known
+
+        async def count(*arguments: Any) -> None:
+            known.append(arguments[4])
+            await serve(*arguments)
+
+        vars(app)["serve_known"] = count
+        async with serving_http(app) as url, typedmcp.connect(f"{url}/mcp") as client:
+            for number in range(5):
+                assert (await client.call_tool("add", {"a": 1, "b": number})).structured_content == {"sum": 1 + number}
+        assert len(known) >= 3
+
+    run(main())
+
+
 def test_readiness_says_which_servers_can_be_reached() -> None:
     down = [sys.executable, "-c", "raise SystemExit(70)"]
 

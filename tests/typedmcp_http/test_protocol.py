@@ -1000,6 +1000,33 @@ def test_each_request_has_a_context_and_one_task(kind: type[HttpToolsProtocol], 
     run(main())
 
 
+class Sometimes(ToolHandler):
+    """A handler that waits if the text begins with a w."""
+
+    async def pause(self, ctx: Any, text: str) -> str:
+        before = REQUEST.get()
+        REQUEST.set(text)
+        if text.startswith("w"):
+            await asyncio.sleep(0)
+        return f"{before!r} {REQUEST.get()}"
+
+
+@each("texts", ["wwww", "wwdwwd", "ddwdww", "wddddw"])
+def test_requests_with_one_head_may_wait_or_not(texts: str) -> None:
+    async def main() -> None:
+        async with serving_side(HttpProtocol, Sometimes()) as side:
+            connection = await side.connect()
+            for at, kind in enumerate(texts):
+                text = f"{kind}{at}"
+                connection.send(tool("pause", {"text": text}))
+                await connection.until(f"'' {text}".encode())
+                await connection.settle()
+            assert side.known == len(texts) - 2  # a template is learnt from the first one, and the head from the second
+            assert not side.state.tasks
+
+    run(main())
+
+
 @each("name", ["echo", "async", "progress", "unknown tool"])
 def test_nothing_of_a_connection_is_left_for_the_garbage_collector(name: str) -> None:
     data = KNOWABLE[name]

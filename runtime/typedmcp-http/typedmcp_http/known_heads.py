@@ -34,7 +34,7 @@ def encode_headers(headers: RawHeaders) -> bytes:
 class KnownHead:
     """The meaning of a head, up to and including its empty line."""
 
-    __slots__ = ("extra", "length", "scope", "template")
+    __slots__ = ("extra", "later", "length", "scope", "template")
 
     def __init__(self, template: HeaderTemplate, scope: Scope, length: int) -> None:
         self.template: HeaderTemplate = template
@@ -45,6 +45,8 @@ class KnownHead:
         """The length of the body in bytes."""
         self.extra: bytes = encode_headers(template.response_headers)
         """Further headers of the responses."""
+        self.later: int = 0
+        """The next requests whose tasks do not begin at once."""
 
 
 class KnownHeads:

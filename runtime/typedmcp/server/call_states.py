@@ -22,13 +22,13 @@ The table does not say that
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum
+from enum import StrEnum
 from typing import Final
 
 __all__ = ["TRANSITIONS", "CallEvent", "CallState"]
 
 
-class CallState(Enum):
+class CallState(StrEnum):
     """The state of a call."""
 
     NEW = "new"
@@ -41,7 +41,7 @@ class CallState(Enum):
     """Its client has cancelled it, or has left. Nothing more is sent for it."""
 
 
-class CallEvent(Enum):
+class CallEvent(StrEnum):
     """An event that changes the state of a call."""
 
     ADMIT = "admit"

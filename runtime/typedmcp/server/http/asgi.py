@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from asyncio import get_running_loop
-from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Unpack
@@ -171,6 +171,8 @@ class AsgiApp:
         self.sessions: Sessions = Sessions(self.state)
         self.path: str = path.rstrip("/") or "/"
         """The path of the endpoint."""
+        self.routes: Mapping[str, Callable[[Send], Awaitable[None]]] = {}
+        """What answers GET requests to other paths, without a check of host and token: probes use addresses."""
         self._allowed_hosts = AllowedHosts(hosts, origins)
         self._cors = Cors(self._allowed_hosts.origins)
         self._auth = auth
@@ -324,7 +326,7 @@ class AsgiApp:
         self, scope: Scope, receive: Receive, send: Send
     ) -> None:
         """Serve one request, or run the lifespan."""
-        if scope["type"] != "http":
+        if scope["type"] != "http" or (self.routes and scope["method"] == "GET" and scope["path"] in self.routes):
             await self._serve_other(scope, receive, send)
             return
         entry: AccessLogEntry | None = None
@@ -374,7 +376,7 @@ class AsgiApp:
     ) -> None:
         """Serve a POST whose headers match a template, and whose body is complete.
 
-        `write` sends responses that are complete at once, and `send` all others.
+        `write` sends whole responses, and `send` all others.
         """
         try:
             if template.response_headers:
@@ -402,6 +404,8 @@ class AsgiApp:
         elif scope["type"] == "websocket":
             await receive()
             await send({"type": "websocket.close"})
+        else:
+            await self.routes[scope["path"]](send)
 
     async def _serve(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
         """Check a request that matches no template, and serve it."""
@@ -527,15 +531,8 @@ class AsgiApp:
             or (stored is not None and stored.unsaved)
         ):  # fmt: skip
             await Post(channel, receive, stored).finish(suspended)
-            return
-        if write is not None and write(line):
-            return
-        try:
-            head = [JSON_HEADER, (b"content-length", b"%d" % len(line))]
-            await send({"type": "http.response.start", "status": 200, "headers": head})
-            await send({"type": "http.response.body", "body": line})
-        except OSError:  # the client has disconnected
-            pass
+        elif write is None or not write(line):
+            await respond(send, 200, line)
 
     def _hold(self, principal: Principal | None) -> Hold:
         """Return the bytes that the body of a request holds of its client's budget: none, unless it is large."""

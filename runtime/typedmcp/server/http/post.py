@@ -95,10 +95,14 @@ class Post:
             await self._wait_for_change()
         if channel.stream is not None and channel.line is None:
             channel.stream.end()
-        headers = await self._save_changes()
+        stored = self._stored
+        headers = await self._save_changes(stored) if stored is not None and stored.is_unsaved else None
         if channel.stream is not None:
             await (channel.stream.pump() if self._pumping is None else self._pumping)
-        else:
+        elif headers or not (
+            channel.write and channel.line and channel.code is None and len(channel.line) <= LARGE_BODY_BYTES
+            and channel.write(channel.line)
+        ):  # fmt: skip
             await self._respond(headers)
         channel.on_stream = channel.on_change = None  # they refer to this object
 
@@ -109,13 +113,15 @@ class Post:
         task = asyncio.current_task()
         assert task is not None
         outside = task.cancelling()
+        release = self._channel.target.calls.hold(ctx, task)
         if ctx.method == LISTEN:  # which waits for as long as the client is there
             self._start_watching(ctx, self._receive)
         else:
             self._state.waiting.add(ctx, self._start_watching, self._receive)
         try:
-            has_ended = await self._channel.target.calls.wait(ctx, rest)
+            has_ended = await rest
         finally:
+            release()
             self._state.waiting.remove(ctx)
             self._stop_watching()
         if task.cancelling() > outside:
@@ -194,12 +200,10 @@ class Post:
     def _is_unsaved(self) -> bool:
         return self._stored is not None and self._stored.is_unsaved
 
-    async def _save_changes(self) -> list[tuple[bytes, bytes]] | None:
+    async def _save_changes(self, stored: StoredSession) -> list[tuple[bytes, bytes]] | None:
         """Store the changes of the session, and return further headers of the response."""
-        if self._stored is None or not self._stored.is_unsaved:
-            return None
         try:
-            return await self._stored.save_for(self._channel)
+            return await stored.save_for(self._channel)
         except ConnectionError as error:
             if self._channel.stream is None:
                 raise

@@ -24,6 +24,7 @@ from typedmcp.dialect import methods, structs
 from typedmcp.protocol.backends import to_plain
 from typedmcp.protocol.diagnostics import Diagnostic
 from typedmcp.revisions.features import structs_of
+from typedmcp.services import JsonResult
 from typedmcp_gateway import AuditRecord, Gateway
 
 REVISION = LEGACY[0]
@@ -97,6 +98,37 @@ def test_an_answer_that_does_not_fit_its_method_is_repaired_or_rejected() -> Non
 
     run(main())
     assert any("tools[0]" in report.text for report in reports), [report.text for report in reports]
+
+
+@each("revision", [MODERN_REVISION, REVISION])
+def test_an_answer_is_checked_although_an_earlier_one_was_valid(revision: str) -> None:
+    text = {"type": "text", "text": "x"}
+    invalid = "the server 'server' sent an answer that is not valid"
+    cases: dict[str, tuple[dict[str, Any], int | str]] = {
+        "valid": ({"content": [text]}, 1),
+        "no content": ({"content": "none"}, invalid),
+        "an invalid item": ({"content": [text, {"type": "text"}]}, 1),
+        "valid again": ({"content": [text, text]}, 2),
+        "an invalid _meta": ({"content": [text], "_meta": {"io.modelcontextprotocol/serverInfo": 3}}, 1),
+        "another _meta": ({"content": [text], "_meta": {"a": 1}}, 1),
+        "null": ({"content": [text], "isError": None}, 1),
+        "of another type": ({"content": [text], "resultType": "other"}, 1 if revision == REVISION else invalid),
+    }
+
+    class Raw:
+        async def call_tool(self, params: Any, ctx: typedmcp.Context) -> Any:
+            return JsonResult(cases[params.name][0], ctx.revision)
+
+    async def main() -> None:
+        server = typedmcp.ServerConfig(Raw(), revisions=[revision], name="raw", version="1")
+        gateway = typedmcp.ServerConfig(Gateway(server), on_diagnostic=lambda _: None)
+        async with typedmcp.connect(gateway, revisions=[revision]) as client:
+            for name in [*cases, *cases]:
+                found: Any = (await asyncio.gather(client.call_tool(name), return_exceptions=True))[0]
+                got = found.message if isinstance(found, typedmcp.RemoteError) else len(found.content)
+                assert got == cases[name][1], name
+
+    run(main())
 
 
 @each("revision", [MODERN_REVISION, REVISION])

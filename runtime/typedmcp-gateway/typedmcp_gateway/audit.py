@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -14,7 +14,7 @@ from typedmcp.building import is_object, log_failure
 from typedmcp.errors import RemoteError
 from typedmcp_gateway.callers import GatewayCaller
 
-__all__ = ["Audit", "AuditRecord", "OnCall", "outcome_of", "outcome_of_error"]
+__all__ = ["NO_AUDIT", "Audit", "AuditRecord", "OnCall", "RecordedCall", "outcome_of", "outcome_of_error"]
 
 
 class AuditRecord(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -46,22 +46,30 @@ OnCall: TypeAlias = Callable[[AuditRecord], object]
 
 
 class Audit:
+    """The audit of one call. This one makes no record of it."""
+
+    server: str | None = None
+    """The name of the server that the call went to."""
+
+    def end(self, params: Any, outcome: str) -> None:
+        """Note the end of the call."""
+
+
+NO_AUDIT: Final = Audit()
+
+
+class RecordedCall(Audit):
     """Makes the record of one call, and passes it to the callback at the end."""
 
-    def __init__(self, on_call: OnCall | None, ctx: Context, caller: GatewayCaller, *, has_arguments: bool) -> None:
-        self.server: str | None = None
+    def __init__(self, on_call: OnCall, ctx: Context, caller: GatewayCaller, *, has_arguments: bool) -> None:
         self._on_call = on_call
-        self.is_wanted: bool = on_call is not None
         self._ctx = ctx
         self._caller = caller
         self._has_arguments = has_arguments
-        if on_call is not None:
-            self._begun, self._start = time.time(), time.perf_counter()
+        self._begun, self._start = time.time(), time.perf_counter()
 
     def end(self, params: Any, outcome: str) -> None:
         """Pass the record on. Errors of the callback are logged."""
-        if self._on_call is None:
-            return
         info, principal = self._ctx.client_info, self._caller.principal
         record = AuditRecord(
             time=self._begun,

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from hashlib import sha256
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from typedmcp import Context, Principal
+from typedmcp.dialect import structs
 
 __all__ = ["GATEWAY", "CallerKey", "ClientKey", "GatewayCaller", "find_caller"]
 
@@ -25,15 +26,35 @@ CallerKey: TypeAlias = "tuple[str, ...]"
 """Identifies a client: the kind of the key, and what distinguishes clients of that kind, which the clients wrote."""
 
 
-class GatewayCaller(NamedTuple):
-    """The client that sent a request."""
+class GatewayCaller:
+    """The client that sent a request. Without a `key`, one is made of the name that the client gives itself."""
 
-    key: CallerKey
-    is_alone: bool
-    """True if no other client has the same key. False for clients over HTTP without a session and a token."""
-    principal: Principal | None
-    client: ClientKey = None
-    """The client over HTTP that shares count for: a principal or an address. None for the client of a connection."""
+    __slots__ = ("_info", "_key", "client", "is_alone", "principal")
+
+    def __init__(
+        self,
+        key: CallerKey | None,
+        is_alone: bool,
+        principal: Principal | None,
+        client: ClientKey = None,
+        info: structs.Implementation | None = None,
+    ) -> None:
+        self._key = key
+        self._info = info
+        self.is_alone: bool = is_alone
+        """True if no other client has the same key. False for clients over HTTP without a session and a token."""
+        self.principal: Principal | None = principal
+        self.client: ClientKey = client
+        """The client over HTTP that shares count for: a principal or an address. None for that of a connection."""
+
+    @property
+    def key(self) -> CallerKey:
+        """Distinguishes the client from others. Most calls share a connection, and need none."""
+        if self._key is None:
+            info, principal = self._info, self.principal
+            named = ("", "") if info is None else (_shorten(info.name), _shorten(info.version))
+            self._key = ("client", *named, "" if principal is None else principal.key)
+        return self._key
 
     @property
     def turn(self) -> ClientKey:
@@ -47,16 +68,13 @@ GATEWAY: Final = GatewayCaller(("gateway",), False, None)
 
 def find_caller(ctx: Context) -> GatewayCaller:
     """Return the caller of a request."""
-    key, kind, is_alone = ctx.caller
     principal = ctx.principal
+    if ctx.session_id is None:
+        return GatewayCaller(None, principal is not None, principal, ctx.client_key, ctx.client_info)
+    key, kind, is_alone = ctx.caller
     if kind == "connection":
-        return GatewayCaller((kind, key), True, principal)
-    name = "" if principal is None else principal.key
-    if kind == "session":
-        return GatewayCaller((kind, key, name), True, principal, ctx.client_key)
-    info = ctx.client_info
-    client = ("", "") if info is None else (_shorten(info.name), _shorten(info.version))
-    return GatewayCaller(("client", *client, name), is_alone, principal, ctx.client_key)
+        return GatewayCaller((kind, key), is_alone, principal)
+    return GatewayCaller((kind, key, "" if principal is None else principal.key), is_alone, principal, ctx.client_key)
 
 
 def _shorten(text: str) -> str:

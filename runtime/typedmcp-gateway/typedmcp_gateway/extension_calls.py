@@ -13,7 +13,7 @@ from typedmcp.errors import HeaderMismatchError, ProtocolError
 from typedmcp.revisions.features import is_modern
 from typedmcp_gateway.extension_results import result_type_of
 from typedmcp_gateway.questions import ForwardedCall
-from typedmcp_gateway.servers import LeasedClient, call_options
+from typedmcp_gateway.servers import ServerLease, call_options, input_capabilities
 
 __all__ = ["named_param", "send_plain"]
 
@@ -33,18 +33,18 @@ def named_param(params: dict[str, Raw], ctx: Context) -> str | None:
     return next((member for member, value in params.items() if bytes(value) == encoded), None)
 
 
-async def send_plain(leased: LeasedClient, params: dict[str, Raw], call: ForwardedCall) -> Any:
+async def send_plain(lease: ServerLease, params: dict[str, Raw], call: ForwardedCall) -> Any:
     """Make a call of a method that the schema does not know, and return its result.
 
     The result is encoded, except that of a legacy server for a modern client, which lacks members. A server over HTTP
     may demand the header `Mcp-Name`, and only the extension says of which parameter: the client's own header tells, or
     the only text among the parameters is tried. Raises `ProtocolError` for a result that is no object.
     """
-    method, names = call.ctx.method, leased.questions.passed.known_names
+    method, names = call.ctx.method, lease.questions.passed.known_names
     if method not in names and (member := named_param(params, call.ctx)) is not None and len(names) < _MAX_NAMES:
         names[method] = member
     try:
-        return await _send(leased, params, call, names.get(method))
+        return await _send(lease, params, call, names.get(method))
     except HeaderMismatchError:
         tried = names.get(method)
         texts = [member for member, value in params.items() if bytes(value).startswith(b'"')]
@@ -52,16 +52,16 @@ async def send_plain(leased: LeasedClient, params: dict[str, Raw], call: Forward
         if member is None or member == tried or len(names) >= _MAX_NAMES:
             raise
         names[method] = member
-        return await _send(leased, params, call, member)
+        return await _send(lease, params, call, member)
 
 
-async def _send(leased: LeasedClient, params: dict[str, Raw], call: ForwardedCall, member: str | None) -> Any:
+async def _send(lease: ServerLease, params: dict[str, Raw], call: ForwardedCall, member: str | None) -> Any:
     """Make the call. `member` is the parameter that a header repeats."""
-    options = await call_options(leased, call, None)
+    options = call_options(lease, call, input_capabilities(call.ctx), None)
     sent: dict[str, Any] = {**params}
     if member is not None and member in sent:
         sent[member] = msgspec.json.decode(sent[member])
-    method, client = call.ctx.method, leased.client
+    method, client = call.ctx.method, lease.client
     raw = await client.send_raw(method, sent, **options)
     try:
         result_type_of(raw)

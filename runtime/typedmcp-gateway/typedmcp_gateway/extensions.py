@@ -60,7 +60,7 @@ class ExtensionRouter:
         self._forwarder = forwarder
         self._task_ids = task_ids
 
-    async def route(self, ctx: Context, caller: GatewayCaller, audit: Audit) -> Any:
+    async def route(self, _params: Any, ctx: Context, caller: GatewayCaller, audit: Audit) -> Any:
         """Return the result of a request, as its server sent it. Raises `RemoteError`."""
         params = ctx.raw_params()
         if ctx.method in TASK_NAMES:

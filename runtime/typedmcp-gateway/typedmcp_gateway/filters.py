@@ -177,10 +177,10 @@ class FilterRelay:
         capabilities = input_capabilities(ctx)
         given = {name: value for name, value in capabilities.items() if not can_be_asked({name: value})}
         lease = self._leases.lease(watch.server, watch.caller, given, None, wants_logs=wants_logs(ctx))
-        async with lease as leased:
-            passed: PassedExtensions = leased.questions.passed
+        with await lease.enter():
+            passed: PassedExtensions = lease.questions.passed
             members = {watch.member: watch.value}
-            subscription = leased.client.listen(members=members, capabilities=capabilities)
+            subscription = lease.client.listen(members=members, capabilities=capabilities)
             with passed.following(subscription, self._passing(watch)):
                 async with subscription:
                     if not watch.opened.done():

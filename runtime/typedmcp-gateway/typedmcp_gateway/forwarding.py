@@ -23,20 +23,22 @@ from typedmcp.errors import (
     SignInError,
     UnsupportedVersionError,
 )
+from typedmcp.revisions.features import FEATURES
 from typedmcp_gateway.callers import GatewayCaller
 from typedmcp_gateway.extension_calls import send_plain
 from typedmcp_gateway.extension_results import AddedResult
 from typedmcp_gateway.protocol import TASK_NAMES
 from typedmcp_gateway.questions import ForwardedCall, ParkedCalls
+from typedmcp_gateway.results import pass_result
 from typedmcp_gateway.servers import (
     GatewayServer,
-    LeasedClient,
     Leases,
     ServerLease,
     call_options,
     can_be_asked,
+    follow_level,
     input_capabilities,
-    send,
+    plain_params,
     wants_logs,
 )
 from typedmcp_gateway.tasks import TaskIds
@@ -72,9 +74,9 @@ class Forwarder:
         self._workers = workers
         """Passes attempts to other workers; None if there is one."""
 
-    async def forward(
+    def forward(
         self, server: GatewayServer, params: Any, ctx: Context, caller: GatewayCaller, *, is_plain: bool = True
-    ) -> Any:
+    ) -> Awaitable[Any]:
         """Return the result of a request at a server: typed, in plain JSON, encoded, or an `InputRequiredResult`.
 
         Results are encoded or plain JSON if `is_plain` and the server speaks the revision of the request.
@@ -82,6 +84,21 @@ class Forwarder:
         Raises `RemoteError` for the error response of the server, and if it cannot be reached.
         """
         state: str | None = getattr(params, "request_state", None)
+        if state is None and server.description is not None:
+            return self._begin(server, params, ctx, caller, None, is_plain=is_plain)
+        return self._continue(server, params, ctx, caller, state, is_plain=is_plain)
+
+    async def _continue(
+        self,
+        server: GatewayServer,
+        params: Any,
+        ctx: Context,
+        caller: GatewayCaller,
+        state: str | None,
+        *,
+        is_plain: bool,
+    ) -> Any:
+        """Forward a request that continues another one, or that is the first one for a server."""
         answers: dict[str, Any] = getattr(params, "input_responses", None) or {}
         owner = self._parked.worker_of(state)
         if state is not None and owner is not None:
@@ -92,17 +109,30 @@ class Forwarder:
             raise RemoteError(INTERNAL_ERROR, "the server needs a URL to be opened, which was not accepted")
         if server.description is None:
             await self._require_description(server, ctx)
+        mark = f"{STATE}{server.name}:"
+        own = state.removeprefix(mark) if state is not None and state.startswith(mark) else None
+        return await self._begin(server, params, ctx, caller, own, is_plain=is_plain)
+
+    def _begin(
+        self,
+        server: GatewayServer,
+        params: Any,
+        ctx: Context,
+        caller: GatewayCaller,
+        state: str | None,
+        *,
+        is_plain: bool,
+    ) -> Awaitable[Any]:
+        """Make a call at a server. It has a task of its own if its client may be asked something meanwhile."""
         capabilities = input_capabilities(ctx)
         can_ask = ctx.accepts_input and can_be_asked(capabilities)
         worker = "" if self._workers is None else self._workers.worker
-        call = ForwardedCall(ctx, caller.key, can_ask=can_ask, worker=worker)
-        mark = f"{STATE}{server.name}:"
-        own = state.removeprefix(mark) if state is not None and state.startswith(mark) else None
-        making = self._send(server, params, call, caller, capabilities, own, is_plain=is_plain)
+        call = ForwardedCall(ctx, caller, can_ask=can_ask, worker=worker)
+        making = self._send(server, params, call, capabilities, state, is_plain=is_plain)
         if not can_ask or server.is_stateless:
-            return await making
+            return making
         call.start(making)
-        return await self._parked.step(call)
+        return self._parked.step(call)
 
     async def _require_description(self, server: GatewayServer, ctx: Context) -> None:
         """Connect to a server that could not be reached so far, once for all calls: each would open a connection.
@@ -119,19 +149,32 @@ class Forwarder:
         server: GatewayServer,
         params: Any,
         call: ForwardedCall,
-        caller: GatewayCaller,
         capabilities: dict[str, Any],
         state: str | None,
         *,
         is_plain: bool,
     ) -> Any:
+        """Make a call at a server. `state` is the state that the server gave for the next attempt.
+
+        Members that the schema does not know survive in an encoded result.
+        """
         ctx = call.ctx
-        record = methods.CLIENT_REQUESTS[ctx.method]
-        seconds = self._answer_seconds if call.can_ask else None
         try:
-            lease = self._leases.lease(server, caller, capabilities, call, wants_logs=wants_logs(ctx))
-            async with lease as leased:
-                result = await send(leased, record, params, call, state, seconds, is_plain=is_plain)
+            lease = self._leases.lease(server, call.caller, capabilities, call, wants_logs=wants_logs(ctx))
+            with lease if lease.try_enter() else await lease.enter():
+                if not server.is_stateless:
+                    await follow_level(lease, ctx)
+                client, method = lease.client, ctx.method
+                options = call_options(lease, call, capabilities, self._answer_seconds if call.can_ask else None)
+                if is_plain and server.revision == ctx.revision:
+                    plain = plain_params(ctx.raw_params(), params, state)
+                    if "task" in plain and FEATURES[client.revision].has_tasks:
+                        del plain["task"]  # the gateway declares no tasks there, so the call is a usual one
+                    result = pass_result(client, method, await client.send_raw(method, plain, **options), ctx)
+                else:
+                    if hasattr(params, "request_state"):
+                        params = msgspec.structs.replace(params, request_state=state)
+                    result = await client.send(methods.CLIENT_REQUESTS[method], params, rounds=0, **options)
                 return result if result.__class__ is Raw else self._marked(result, server, ctx, lease)
         except UnsupportedVersionError as error:
             raise _unavailable(server, ctx, error, "cannot be called: no common revision") from error
@@ -161,17 +204,17 @@ class Forwarder:
 
         Raises `RemoteError` for the error response of the server, and if it cannot be reached.
         """
-        return await self._lease_plain(server, ctx, caller, lambda leased, call: send_plain(leased, params, call))
+        return await self._lease_plain(server, ctx, caller, lambda lease, call: send_plain(lease, params, call))
 
     async def notify_plain(
         self, server: GatewayServer, params: dict[str, Any], ctx: Context, caller: GatewayCaller
     ) -> None:
         """Send a notification that only extensions know. Raises `RemoteError` if the server cannot be reached."""
 
-        async def notify(leased: LeasedClient, call: ForwardedCall) -> None:
-            options = await call_options(leased, call, None)
+        async def notify(lease: ServerLease, call: ForwardedCall) -> None:
+            options = call_options(lease, call, input_capabilities(ctx), None)
             sent: dict[str, Any] = {name: options.get(name) for name in ("meta", "capabilities")}
-            await leased.client.notify(ctx.method, params, **sent)
+            await lease.client.notify(ctx.method, params, **sent)
 
         await self._lease_plain(server, ctx, caller, notify)
 
@@ -180,19 +223,21 @@ class Forwarder:
         server: GatewayServer,
         ctx: Context,
         caller: GatewayCaller,
-        use: Callable[[LeasedClient, ForwardedCall], Awaitable[Any]],
+        use: Callable[[ServerLease, ForwardedCall], Awaitable[Any]],
     ) -> Any:
         if server.description is None:
             await self._require_description(server, ctx)
         if not server.extensions:
             raise MethodNotFoundError(ctx.method)
-        call = ForwardedCall(ctx, caller.key, can_ask=False)
+        call = ForwardedCall(ctx, caller, can_ask=False)
         try:
             lease = self._leases.lease(server, caller, input_capabilities(ctx), call, wants_logs=wants_logs(ctx))
-            async with lease as leased:
+            with await lease.enter():
+                if not server.is_stateless:
+                    await follow_level(lease, ctx)
                 if ctx.method in TASK_NAMES:
                     lease.keep(self._answer_seconds)
-                return await use(leased, call)
+                return await use(lease, call)
         except UnsupportedVersionError as error:
             raise _unavailable(server, ctx, error, "cannot be called: no common revision") from error
         except RemoteError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +19,7 @@ from typedmcp.client import Target
 from typedmcp.dialect import structs
 from typedmcp.errors import UsageError
 from typedmcp.services import AppLink, JsonResult, OfferedExtension, OpenMember, Service
-from typedmcp_gateway.audit import Audit, outcome_of, outcome_of_error
+from typedmcp_gateway.audit import NO_AUDIT, Audit, OnCall, RecordedCall, outcome_of, outcome_of_error
 from typedmcp_gateway.callers import GATEWAY, CallerKey, GatewayCaller, find_caller
 from typedmcp_gateway.configuration import load_rules
 from typedmcp_gateway.exchange import ExchangedCredentials
@@ -32,7 +32,7 @@ from typedmcp_gateway.options import GatewayOptions, ServersConfig, check_option
 from typedmcp_gateway.pool import ClientPool
 from typedmcp_gateway.protocol import TASK_NAMES
 from typedmcp_gateway.questions import ParkedCalls
-from typedmcp_gateway.routing import Router
+from typedmcp_gateway.routing import Route, Router
 from typedmcp_gateway.servers import GatewayServer, Leases, ServerStatus, describe, input_capabilities, wants_logs
 from typedmcp_gateway.shares import ConnectionShares
 from typedmcp_gateway.tasks import TaskIds
@@ -96,6 +96,7 @@ class Gateway(Service):
         self._file = os.fspath(servers) if isinstance(servers, str | os.PathLike) else None
         self._task_ids = TaskIds(self._servers, is_single=servers is None)
         exchange = options.get("exchange")
+        self._on_call = options.get("on_call")
         self._exchanged = None if exchange is None else ExchangedCredentials(exchange)
         self._parked = ParkedCalls(options.get("max_parked", 1000), options.get("answer_seconds", 600.0))
         self._running: _Running | None = None
@@ -188,7 +189,7 @@ class Gateway(Service):
             limited: tuple[Any, ...] = (self._report, max_connections, limits.client_share_percent)
             watches = Watches(leases, self._merger, *limited)
             filters = FilterRelay(self._servers, leases, self._task_ids, *limited)
-            self._running = _Running(pool, leases, router, watches, extensions, filters)
+            self._running = _Running(pool, leases, router, router.routes(), watches, extensions, filters)
             tasks = [asyncio.get_running_loop().create_task(self._sweep())]
             if (seconds := self._options.get("reload_seconds")) is not None and self._file is not None:
                 tasks.append(asyncio.get_running_loop().create_task(self._follow_file(self._file, seconds)))
@@ -221,7 +222,7 @@ class Gateway(Service):
             ServerStatus(
                 server.name,
                 server.description is not None and server.error is None,
-                None if server.description is None else server.description.revision,
+                server.revision,
                 server.error,
             )
             for server in self._servers.values()
@@ -252,6 +253,7 @@ class Gateway(Service):
                 running.pool.retire(server.entry.target)
         self._servers.clear()
         self._servers.update(loaded)
+        running.router.forget_names()
         for client in self._seen.values():
             client.following = None  # so that it follows the lists of new servers
         await asyncio.gather(*(self._describe(running.leases, running.pool, server) for server in added))
@@ -308,71 +310,41 @@ class Gateway(Service):
 
     # Requests
 
-    async def list_tools(self, params: structs.PaginatedRequestParams, ctx: Context) -> Any:
-        """Handle `tools/list`."""
-        return await self._forward(params, ctx)
+    async def _forward(self, params: Any, ctx: Context) -> Any:
+        """Handle a request."""
+        caller = self._find_caller(ctx)
+        audit = NO_AUDIT if self._on_call is None else self._begin_audit(self._on_call, ctx, caller)
+        try:
+            running = self._require_running()
+            route = running.routes.get(ctx.method)
+            if route is None:
+                route = running.extensions.route
+            elif not ctx.is_modern:
+                self._follow_lists(running, ctx, caller)
+            result = await route(params, ctx, caller, audit)
+        except BaseException as error:
+            audit.end(params, outcome_of_error(error, ctx.revision))
+            raise
+        if audit is not NO_AUDIT:
+            audit.end(params, outcome_of(result))
+        return JsonResult(result, ctx.revision) if isinstance(result, msgspec.Raw) or is_object(result) else result
 
-    async def call_tool(self, params: structs.CallToolRequestParams, ctx: Context) -> Any:
-        """Handle `tools/call`."""
-        return await self._forward(params, ctx)
-
-    async def list_prompts(self, params: structs.PaginatedRequestParams, ctx: Context) -> Any:
-        """Handle `prompts/list`."""
-        return await self._forward(params, ctx)
-
-    async def get_prompt(self, params: structs.GetPromptRequestParams, ctx: Context) -> Any:
-        """Handle `prompts/get`."""
-        return await self._forward(params, ctx)
-
-    async def list_resources(self, params: structs.PaginatedRequestParams, ctx: Context) -> Any:
-        """Handle `resources/list`."""
-        return await self._forward(params, ctx)
-
-    async def list_resource_templates(self, params: structs.PaginatedRequestParams, ctx: Context) -> Any:
-        """Handle `resources/templates/list`."""
-        return await self._forward(params, ctx)
-
-    async def read_resource(self, params: structs.ReadResourceRequestParams, ctx: Context) -> Any:
-        """Handle `resources/read`."""
-        return await self._forward(params, ctx)
-
-    async def complete(self, params: structs.CompleteRequestParams, ctx: Context) -> Any:
-        """Handle `completion/complete`."""
-        return await self._forward(params, ctx)
+    list_tools = call_tool = list_prompts = get_prompt = complete = _forward
+    list_resources = list_resource_templates = read_resource = _forward
 
     async def fallback(self, _method: str, params: Any, ctx: Context) -> Any:
         """Handle the requests and notifications of extensions."""
         if ctx.id is None:
             return await self._require_running().extensions.notify(ctx, self._find_caller(ctx))
-        return await self._forward(params, ctx, self._route_extension)
+        return await self._forward(params, ctx)
 
-    async def _forward(self, params: Any, ctx: Context, route: Callable[..., Awaitable[Any]] | None = None) -> Any:
-        caller = self._find_caller(ctx)
-        audit = Audit(
-            self._options.get("on_call"), ctx, caller, has_arguments=self._options.get("audit_arguments", False)
-        )
-        try:
-            result = await (route or self._route)(params, ctx, caller, audit)
-        except BaseException as error:
-            audit.end(params, outcome_of_error(error, ctx.revision))
-            raise
-        if audit.is_wanted:
-            audit.end(params, outcome_of(result))
-        return JsonResult(result, ctx.revision) if isinstance(result, msgspec.Raw) or is_object(result) else result
+    def _begin_audit(self, on_call: OnCall, ctx: Context, caller: GatewayCaller) -> Audit:
+        return RecordedCall(on_call, ctx, caller, has_arguments=self._options.get("audit_arguments", False))
 
     def _find_caller(self, ctx: Context) -> GatewayCaller:
         if self._exchanged is not None:
             self._exchanged.remember(ctx)
         return find_caller(ctx)
-
-    async def _route(self, params: Any, ctx: Context, caller: GatewayCaller, audit: Audit) -> Any:
-        running = self._require_running()
-        if not ctx.is_modern:
-            self._follow_lists(running, ctx, caller)
-        return await running.router.route(params, ctx, caller, audit)
-
-    async def _route_extension(self, _params: Any, ctx: Context, caller: GatewayCaller, audit: Audit) -> Any:
-        return await self._require_running().extensions.route(ctx, caller, audit)
 
     def _require_running(self) -> _Running:
         if self._running is None:
@@ -498,6 +470,8 @@ class _Running(NamedTuple):
     pool: ClientPool
     leases: Leases
     router: Router
+    routes: Mapping[str, Route]
+    """The functions that route the requests of the protocol, by method."""
     watches: Watches
     extensions: ExtensionRouter
     filters: FilterRelay

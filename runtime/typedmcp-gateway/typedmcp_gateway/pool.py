@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from asyncio import get_running_loop
 from collections.abc import Hashable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -220,6 +221,20 @@ class ClientPool:
 
     # For leases
 
+    def try_acquire(self, lease: ClientLease) -> _Slot | None:
+        """Return the slot for a lease if its client can be used at once."""
+        slot = self._slots.get((lease.name, lease.identity, 0))
+        if (
+            slot is None
+            or lease.is_exclusive
+            or not slot.is_connected
+            or get_running_loop().time() - slot.checked >= self._check_after
+            or not slot.turns.try_acquire()
+        ):
+            return None
+        slot.users += 1
+        return slot
+
     async def acquire(self, lease: ClientLease, caller: Hashable) -> _Slot:
         """Return the slot for a lease, with a client that is connected. `caller` takes turns with others."""
         if self._is_closed:
@@ -243,11 +258,11 @@ class ClientPool:
     def release(self, slot: _Slot, error: BaseException | None) -> None:
         """Take back a lease, which ended with this exception, or with none."""
         slot.turns.release()
-        slot.used = self._now()
-        if isinstance(error, ConnectionLostError):
-            slot.checked = 0.0  # the next lease asks first
-        elif error is None or isinstance(error, RemoteError):
+        slot.used = get_running_loop().time()
+        if error is None or isinstance(error, RemoteError):
             slot.checked = slot.used
+        elif isinstance(error, ConnectionLostError):
+            slot.checked = 0.0  # the next lease asks first
         self._leave(slot)
 
     def keep(self, slot: _Slot, seconds: float) -> None:
@@ -316,7 +331,7 @@ class ClientPool:
             raise
         slot.error, slot.failures, slot.checked = None, 0, self._now()
         if self._sweeping is None:
-            self._sweeping = asyncio.get_running_loop().create_task(self._sweep())
+            self._sweeping = get_running_loop().create_task(self._sweep())
 
     async def _is_alive(self, slot: _Slot) -> bool:
         """Return whether the server of a connected client answers. An error response is an answer, too."""
@@ -364,7 +379,7 @@ class ClientPool:
         had_place, slot.has_place = slot.has_place, False
         if client is None and not had_place:
             return
-        task = asyncio.get_running_loop().create_task(self._close_client(client))
+        task = get_running_loop().create_task(self._close_client(client))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
 
@@ -393,7 +408,7 @@ class ClientPool:
 
     @staticmethod
     def _now() -> float:
-        return asyncio.get_running_loop().time()
+        return get_running_loop().time()
 
 
 class ClientLease:

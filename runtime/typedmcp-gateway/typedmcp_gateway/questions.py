@@ -18,7 +18,7 @@ from typedmcp import Context
 from typedmcp.building import to_builtins
 from typedmcp.dialect import methods, structs
 from typedmcp.errors import INTERNAL_ERROR, InputUnavailableError, InvalidParamsError, RemoteError
-from typedmcp_gateway.callers import CallerKey, ClientKey
+from typedmcp_gateway.callers import CallerKey, ClientKey, GatewayCaller
 from typedmcp_gateway.shares import CallShares
 
 __all__ = ["ForwardedCall", "ParkedCalls", "ServerQuestions"]
@@ -38,28 +38,36 @@ class _Question:
 class ForwardedCall:
     """A call at a server, which may outlive the request of the client that it was made for."""
 
-    def __init__(self, ctx: Context, caller: CallerKey, *, can_ask: bool, worker: str = "") -> None:
+    attempt: int = 1
+    """The number of the client's current attempt."""
+    _count: int = 0
+    _task: asyncio.Task[Any] | None = None
+    """The task of a call whose client can be asked."""
+    _is_away: bool = False
+    """True while the client answers: no request of it is open."""
+    _progress: Any = None
+    """The newest progress that came meanwhile."""
+
+    def __init__(self, ctx: Context, caller: GatewayCaller, *, can_ask: bool, worker: str = "") -> None:
         self.ctx: Context = ctx
         """The request that the client waits for at the moment."""
-        self.caller = caller
-        self.can_ask = can_ask
+        self.caller: GatewayCaller = caller
+        self.can_ask: bool = can_ask
         """True if the client can be asked something during the call."""
-        self.attempt: int = 1
-        """The number of the client's current attempt."""
         self._worker = worker
-        self._questions: dict[str, _Question] = {}
-        self._count = 0
-        self._changed = asyncio.Event()
-        self._task: asyncio.Task[Any] | None = None
-        self._is_away = False
-        """True while the client answers: no request of it is open."""
-        self._progress: Any = None
-        """The newest progress that came meanwhile."""
 
     def start(self, sending: Coroutine[Any, Any, Any]) -> None:
         """Make the call, in a task of its own."""
         self._task = asyncio.get_running_loop().create_task(sending)
         self._task.add_done_callback(lambda _: self._changed.set())
+
+    @cached_property
+    def _questions(self) -> dict[str, _Question]:
+        return {}
+
+    @cached_property
+    def _changed(self) -> asyncio.Event:
+        return asyncio.Event()
 
     @cached_property
     def id(self) -> str:
@@ -209,7 +217,7 @@ class ParkedCalls:
 
     def _take(self, state: str, caller: CallerKey) -> ForwardedCall:
         call = self._calls.get(state.removeprefix(_PREFIX))
-        if call is None or call.caller != caller:
+        if call is None or call.caller.key != caller:
             text = "requestState: the call has ended at the server; call again without it"
             raise InvalidParamsError(text, {"path": "params.requestState"})
         self._remove(call)
@@ -257,7 +265,7 @@ class ServerQuestions:
     def remove(self, call: ForwardedCall) -> None:
         """End that."""
         self._calls.pop(call, None)
-        if self._newest() is None:
+        if call.can_ask and self._newest() is None:
             self._has_call.clear()
 
     @property

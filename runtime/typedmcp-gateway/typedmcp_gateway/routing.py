@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -20,7 +21,15 @@ from typedmcp_gateway.names import Kind
 from typedmcp_gateway.options import Policy
 from typedmcp_gateway.servers import GatewayServer
 
-__all__ = ["Router"]
+__all__ = ["Route", "Router"]
+
+Route: TypeAlias = Callable[[Any, Context, GatewayCaller, Audit], Awaitable[Any]]
+"""Returns the result of a request: an awaitable that raises `RemoteError`."""
+
+_MAX_FOUND: Final = 1024
+"""Names whose server is remembered."""
+_MAX_FOUND_NAME: Final = 128
+"""Characters of a name whose server is remembered."""
 
 
 class Router:
@@ -30,33 +39,51 @@ class Router:
         self._servers = servers
         self._forwarder = forwarder
         self._policy = policy
+        self._found: dict[str, tuple[GatewayServer, str]] = {}
+        """The only server that can have a tool or prompt, and its own name there, by the names of those called last."""
 
-    async def route(self, params: Any, ctx: Context, caller: GatewayCaller, audit: Audit) -> Any:
-        """Return the result of a request. Raises `RemoteError`."""
-        if ctx.method in LISTS:
-            return await self._list(params, ctx, caller)
-        if ctx.method == "resources/read":
-            read = await self._find_resource(params.uri, params, ctx, caller, audit)
-            return read if self._policy is None else make_private(_decoded(read))
-        if ctx.method == "completion/complete":
-            return await self._complete(params, ctx, caller, audit)
-        server, own = self.find("prompts" if ctx.method == "prompts/get" else "tools", params.name, caller)
+    def routes(self) -> dict[str, Route]:
+        """Return the functions that route requests, by method."""
+        return {
+            "tools/call": partial(self._forward, "tools"),
+            "prompts/get": partial(self._forward, "prompts"),
+            "resources/read": self._read_resource,
+            "completion/complete": self._complete,
+            **dict.fromkeys(LISTS, self._list),
+        }
+
+    def _forward(self, kind: Kind, params: Any, ctx: Context, caller: GatewayCaller, audit: Audit) -> Awaitable[Any]:
+        server, own = self.find(kind, params.name, caller)
         audit.server = server.name
-        renamed = params if own == params.name else _replace(params, name=own)
-        return await self._forwarder.forward(server, renamed, ctx, caller)
+        return self._forwarder.forward(
+            server, params if own == params.name else _replace(params, name=own), ctx, caller
+        )
 
     def find(self, kind: Kind, name: str, caller: GatewayCaller) -> tuple[GatewayServer, str]:
         """Return the server of a tool or prompt, and its own name there.
 
         Raises `InvalidParamsError` for a name that no server has, or that the principal may not use.
         """
+        found = self._found.get(name) or self._search(kind, name)
+        if found is None or not self.is_visible(caller, found[0], kind, found[1]):
+            raise InvalidParamsError(f"unknown {kind[:-1]}: {name}", {"path": "params.name"})
+        return found
+
+    def _search(self, kind: Kind, name: str) -> tuple[GatewayServer, str] | None:
         found = [(server, own) for server in self._servers.values() if (own := server.rules.resolve(name)) is not None]
         if len(found) > 1:
-            found.sort(key=lambda each: (each[1] not in each[0].listed.get(kind, ()), -len(each[0].rules.prefix)))
-        for server, own in found[:1]:
-            if self.is_visible(caller, server, kind, own):
-                return server, own
-        raise InvalidParamsError(f"unknown {kind[:-1]}: {name}", {"path": "params.name"})
+            return min(
+                found, key=lambda each: (each[1] not in each[0].listed.get(kind, ()), -len(each[0].rules.prefix))
+            )
+        if found and len(name) <= _MAX_FOUND_NAME:
+            if len(self._found) >= _MAX_FOUND:
+                self._found.clear()
+            self._found[name] = found[0]
+        return found[0] if found else None
+
+    def forget_names(self) -> None:
+        """Search for names again: there are other servers, or other rules."""
+        self._found.clear()
 
     def is_visible(self, caller: GatewayCaller, server: GatewayServer, kind: Kind, own: str) -> bool:
         """Return whether a principal may see and use something of a server."""
@@ -64,13 +91,13 @@ class Router:
 
     # Lists
 
-    async def _list(self, params: Any, ctx: Context, caller: GatewayCaller) -> Any:
+    async def _list(self, params: Any, ctx: Context, caller: GatewayCaller, _audit: Audit) -> Any:
         place = LISTS[ctx.method]
         cursors: dict[str, Any] = dict.fromkeys(self._servers, params.cursor)
         if len(self._servers) != 1:
             cursors = dict.fromkeys(self._servers) if params.cursor is None else decode_cursor(params.cursor)
         servers = [server for name, server in self._servers.items() if name in cursors and server.may_have(place.kind)]
-        is_plain = all(server.has_revision(ctx.revision) for server in servers)
+        is_plain = all(server.revision == ctx.revision for server in servers)
         answers = await asyncio.gather(
             *(self._list_one(each, cursors[each.name], params, ctx, caller, is_plain=is_plain) for each in servers),
             return_exceptions=True,
@@ -111,6 +138,10 @@ class Router:
         return _decoded(await self._forwarder.forward(server, own, ctx, caller, is_plain=is_plain))
 
     # Resources and completion
+
+    async def _read_resource(self, params: Any, ctx: Context, caller: GatewayCaller, audit: Audit) -> Any:
+        read = await self._find_resource(params.uri, params, ctx, caller, audit)
+        return read if self._policy is None else make_private(_decoded(read))
 
     async def _find_resource(
         self, uri: str, params: Any, ctx: Context, caller: GatewayCaller, audit: Audit, member: str = "resources"

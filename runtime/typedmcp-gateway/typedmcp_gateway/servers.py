@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from types import TracebackType
 from typing import Any, Final, NamedTuple
 from weakref import WeakValueDictionary
@@ -16,17 +15,15 @@ from msgspec import Raw
 from typedmcp import Client, ConnectOptions, Context, Diagnostic, DiagnosticKind
 from typedmcp.building import to_builtins
 from typedmcp.client import ServerDescription, is_url
-from typedmcp.dialect import structs
 from typedmcp.errors import Error, RemoteError
 from typedmcp.limits import DEFAULT_LIMITS
-from typedmcp.revisions.features import FEATURES, is_modern, methods_of, structs_of
+from typedmcp.revisions.features import is_modern, structs_of
 from typedmcp_gateway.callers import GATEWAY, CallerKey, GatewayCaller
-from typedmcp_gateway.extension_results import find_added_result
 from typedmcp_gateway.names import NameRules
 from typedmcp_gateway.notifications import QUIET_EXTENSIONS, PassedExtensions, passed_extensions
 from typedmcp_gateway.options import CredentialsOf
 from typedmcp_gateway.pool import ClientLease, ClientPool
-from typedmcp_gateway.protocol import META_PREFIX, SERVER_INFO
+from typedmcp_gateway.protocol import META_PREFIX
 from typedmcp_gateway.questions import ForwardedCall, ServerQuestions
 from typedmcp_gateway.shares import CallShares, ConnectionNumbers, ConnectionShares
 from typedmcp_hosts import ServerEntry
@@ -34,7 +31,6 @@ from typedmcp_hosts import ServerEntry
 __all__ = [
     "MAX_LISTED",
     "GatewayServer",
-    "LeasedClient",
     "Leases",
     "ServerLease",
     "ServerStatus",
@@ -42,17 +38,25 @@ __all__ = [
     "can_be_asked",
     "describe",
     "encode_identity",
+    "follow_level",
     "input_capabilities",
     "plain_params",
-    "send",
     "wants_logs",
 ]
 
 
-_OWN_MEMBERS: Final = ("name", "uri", "cursor", "ref")
+_OWN_MEMBERS: Final = frozenset(("name", "uri", "cursor", "ref"))
 """The parameters that the gateway may have changed."""
+_ROUND_MEMBERS: Final = frozenset(("requestState", "inputResponses"))
+"""The parameters of a call that is repeated with the answers of its client."""
 _INPUTS: Final = ("sampling", "elicitation", "roots")
 """The capabilities of clients for questions."""
+_OF_CLIENTS: Final = frozenset(
+    META_PREFIX + name for name in ("protocolVersion", "clientInfo", "clientCapabilities", "logLevel")
+)
+"""The members of the `_meta` of a modern request that describe its client."""
+_MAX_PASSED: Final = 256
+"""Capabilities of clients of which is known what servers get of them."""
 _LOWEST_LEVEL: Final = "emergency"
 """The level of log messages while no caller asked for any: the protocol has no level for none."""
 MAX_LISTED: Final = 10_000
@@ -70,6 +74,14 @@ class GatewayServer:
     rules: NameRules
     description: ServerDescription | None = None
     """The last description that the server gave of itself. None before its first connection."""
+    revision: str | None = None
+    """The revision that the server speaks with the gateway."""
+    is_stateless: bool = False
+    """True if all callers with the same credentials can share one connection."""
+    extensions: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The extensions that the server has declared, with their settings, without those of its connection."""
+    shared: ServerQuestions | None = None
+    """The callbacks of the connection that callers share, if they all have the same credentials."""
     error: Exception | None = None
     """Why the server could not be reached the last time. None if it could."""
     describing: asyncio.Task[None] | None = None
@@ -79,21 +91,11 @@ class GatewayServer:
     schemas: dict[str, Any] = field(default_factory=dict[str, Any])
     """The input schemas of the tools that it has listed, by their own names."""
 
-    @property
-    def is_stateless(self) -> bool:
-        """True if all callers with the same credentials can share one connection."""
-        return self.description is not None and is_modern(self.description.revision)
-
-    def has_revision(self, revision: str) -> bool:
-        """Return whether the server speaks a revision with the gateway."""
-        return self.description is not None and self.description.revision == revision
-
-    @property
-    def extensions(self) -> Mapping[str, Any]:
-        """The extensions that the server has declared, with their settings, without those of its connection."""
-        if self.description is None:
-            return {}
-        return passed_extensions(self.description.capabilities.extensions, self.description.revision)
+    def describe(self, description: ServerDescription) -> None:
+        """Keep the description of a connection that has just been opened."""
+        self.description, self.revision = description, description.revision
+        self.is_stateless = is_modern(description.revision)
+        self.extensions = passed_extensions(description.capabilities.extensions, description.revision)
 
     def may_notify(self, extensions: Mapping[str, Any]) -> bool:
         """Return whether a client with these extensions may get notifications of one during its calls."""
@@ -121,11 +123,11 @@ class ServerStatus(NamedTuple):
 
 
 class ServerLease:
-    """The use of a client of a server. `Leases.lease` makes it, and `async with` enters it."""
+    """The use of a client of a server. `Leases.lease` makes it. `with` ends it, after `try_enter` or `enter`."""
 
     __slots__ = (
-        "_call", "_caller", "_has_connection", "_has_turn", "_is_own", "_lease", "_leases", "_number", "_questions",
-        "_server", "_slot",
+        "_call", "_caller", "_has_connection", "_has_turn", "_is_own", "_leases", "_number", "_pooled", "_server",
+        "_slot", "client", "questions",
     )  # fmt: skip
 
     def __init__(
@@ -133,73 +135,92 @@ class ServerLease:
         leases: Leases,
         server: GatewayServer,
         caller: GatewayCaller,
-        lease: ClientLease,
         questions: ServerQuestions,
         call: ForwardedCall | None,
         *,
-        is_own: bool,
-        number: tuple[ConnectionNumbers, int] | None,
+        is_own: bool = False,
+        number: tuple[ConnectionNumbers, int] | None = None,
     ) -> None:
-        self._number = number
+        self.client: Client
+        """The client, once the lease is entered."""
+        self.questions: ServerQuestions = questions
+        """The callbacks of the client."""
         self._leases = leases
         self._server = server
         self._caller = caller
-        self._lease = lease
-        self._questions = questions
         self._call = call
+        self._pooled: ClientLease = questions.lease
+        self._number = number
         # Subscriptions, which have no call, are limited apart.
         self._is_own = is_own and call is not None and caller.client is not None
         self._has_connection = self._has_turn = False
         self._slot: Any = None
 
-    async def __aenter__(self) -> LeasedClient:
-        leases, lease, caller = self._leases, self._lease, self._caller
+    def try_enter(self) -> bool:
+        """Enter the lease if nothing has to be waited for. Return whether it is entered."""
+        call, shares = self._call, self.questions.shares
+        if self._is_own or (call is not None and not shares.try_enter(self._caller)):
+            return False
+        self._slot = self._leases.pool.try_acquire(self._pooled)
+        if self._slot is None:
+            if call is not None:
+                shares.leave(self._caller)
+            return False
+        self._has_turn = call is not None
+        self._begin()
+        return True
+
+    async def enter(self) -> ServerLease:
+        """Enter the lease. Raises the errors of `connect`, and `RequestTimeoutError` if it waits for too long."""
+        leases, caller = self._leases, self._caller
         try:
             if self._is_own:
-                await leases.shares.enter(caller.client, lease.identity, caller.key)
+                await leases.shares.enter(caller.client, self._pooled.identity, caller.key)
                 self._has_connection = True
             if self._call is not None:
-                await self._questions.shares.enter(caller)
+                await self.questions.shares.enter(caller)
                 self._has_turn = True
-            self._slot = await leases.pool.acquire(lease, caller.turn)
+            self._slot = await leases.pool.acquire(self._pooled, caller.turn)
         except BaseException:
             self._leave()
             raise
-        client: Client = self._slot.client
-        self._server.description, self._server.error = client.server, None
+        self._begin()
+        return self
+
+    def _begin(self) -> None:
+        self.client = self._slot.client
+        server, description = self._server, self.client.server
+        if server.description is not description:
+            server.describe(description)
+        server.error = None
         if self._call is not None:
-            self._questions.add(self._call)
-        return LeasedClient(client, self._questions)
+            self.questions.add(self._call)
 
     def keep(self, seconds: float) -> None:
         """Keep the server's process, which alone may know a state or a task, for some seconds after this use."""
         if not is_url(self._server.entry.target):
             self._leases.pool.keep(self._slot, seconds)
 
-    async def __aexit__(
+    def __enter__(self) -> ServerLease:
+        return self
+
+    def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
         if self._call is not None:
-            self._questions.remove(self._call)
+            self.questions.remove(self._call)
         self._leases.pool.release(self._slot, error)
         self._leave()
 
     def _leave(self) -> None:
         """Give back what the lease has of its client's shares, and the connection, if this call had it alone."""
         if self._has_turn:
-            self._questions.shares.leave(self._caller)
+            self.questions.shares.leave(self._caller)
         if self._has_connection:
-            self._leases.shares.leave(self._caller.client, self._lease.identity, self._lease.target)
+            self._leases.shares.leave(self._caller.client, self._pooled.identity, self._pooled.target)
         if self._number is not None:
             numbers, number = self._number
             numbers.give_back(number)
-
-
-class LeasedClient(NamedTuple):
-    """A client of a server, with its callbacks."""
-
-    client: Client
-    questions: ServerQuestions
 
 
 def wants_logs(ctx: Context) -> bool:
@@ -207,16 +228,25 @@ def wants_logs(ctx: Context) -> bool:
     return ctx.log_level is not None
 
 
+_passed: Final[dict[int, tuple[Any, dict[str, Any]]]] = {}
+"""The capabilities of clients, by their identity, with what servers get of them."""
+
+
 def input_capabilities(ctx: Context) -> dict[str, Any]:
     """Return the capabilities that servers get of a client: those for questions, and its extensions, as plain JSON."""
     given = ctx.client_capabilities
     if given.sampling is None and given.elicitation is None and given.roots is None and given.extensions is None:
         return {}
-    declared: dict[str, Any] = to_builtins(given)
-    made: dict[str, Any] = {name: declared[name] for name in _INPUTS if name in declared}
-    if extensions := passed_extensions(declared.get("extensions"), ctx.revision):
-        made["extensions"] = extensions
-    return made
+    known = _passed.get(id(given))
+    if known is None:
+        declared: dict[str, Any] = to_builtins(given)
+        made: dict[str, Any] = {name: declared[name] for name in _INPUTS if name in declared}
+        if extensions := passed_extensions(declared.get("extensions"), ctx.revision):
+            made["extensions"] = extensions
+        if len(_passed) >= _MAX_PASSED:
+            _passed.clear()
+        known = _passed[id(given)] = given, made
+    return known[1]
 
 
 def can_be_asked(capabilities: Mapping[str, Any]) -> bool:
@@ -270,7 +300,7 @@ class Leases:
         *,
         wants_logs: bool,
     ) -> ServerLease:
-        """Return a context manager that yields the client of a server for a caller.
+        """Return the use of the client of a server for a caller, to be entered.
 
         `call` gets the questions and log messages of the server. A subscription has no call: it uses the connection of
         the client's calls, of those at the same time the first one's, since a server may know its changes by session.
@@ -279,6 +309,8 @@ class Leases:
         is_notified = "extensions" in capabilities and server.may_notify(capabilities["extensions"])
         if is_notified:
             is_shared = False
+        if is_shared and server.shared is not None:
+            return ServerLease(self, server, caller, server.shared, call)
         owner = self.owner_of(caller)
         parts: list[Any] = [server.name, owner]
         if not is_shared:
@@ -299,9 +331,11 @@ class Leases:
         # The target and the credentials may have changed.
         if lease is None or lease.target is not server.entry.target or self._credentials is not None:
             options = self._options(server, caller, {} if server.is_stateless else capabilities, questions)
-            lease = questions.lease = self.pool.lease(server.entry, identity=identity, **options)
+            questions.lease = self.pool.lease(server.entry, identity=identity, **options)
+        if is_shared and self._credentials is None:
+            server.shared = questions
         is_own = bool(owner) or not is_shared
-        return ServerLease(self, server, caller, lease, questions, call, is_own=is_own, number=number)
+        return ServerLease(self, server, caller, questions, call, is_own=is_own, number=number)
 
     def _take_number(self, identity: str) -> tuple[ConnectionNumbers, int]:
         """Return a number that no other call of callers with an identity has, and what takes it back."""
@@ -348,66 +382,42 @@ class Leases:
         self._report(Diagnostic(DiagnosticKind.DROPPED, text))
 
 
-async def send(
-    leased: LeasedClient,
-    record: Any,
-    params: Any,
-    call: ForwardedCall,
-    state: str | None,
-    seconds: float | None,
-    *,
-    is_plain: bool,
-) -> Any:
-    """Make a call at a server, and return its result: typed, or encoded if both sides speak the same revision.
+def call_options(
+    lease: ServerLease, call: ForwardedCall, capabilities: Mapping[str, Any], seconds: float | None
+) -> dict[str, Any]:
+    """Return the options of a call at a server, with the `_meta` of its client.
 
-    Members that the schema does not know survive in an encoded result. `state` is the state that the server gave for
-    the next attempt. `seconds` is the time for the answer; None for the usual one.
+    `seconds` is the time for the answer; None for the usual one.
     """
-    client, ctx = leased.client, call.ctx
-    options = await call_options(leased, call, seconds)
-    if client.revision != ctx.revision or not is_plain:
-        if hasattr(params, "request_state"):
-            params = msgspec.structs.replace(params, request_state=state)
-        return await client.send(record, params, rounds=0, **options)
-    plain = plain_params(ctx.raw_params(), params, state)
-    if "task" in plain and FEATURES[client.revision].has_tasks:
-        del plain["task"]  # the gateway declares no tasks there, so the call is a usual one
-    raw = await client.send_raw(record.name, plain, **options)
-    return _checked(client, record.name, raw, ctx)
-
-
-async def call_options(leased: LeasedClient, call: ForwardedCall, seconds: float | None) -> dict[str, Any]:
-    """Return the options of a call at a server, with the `_meta` of its client. Legacy servers get its log level."""
-    client, questions = leased
     ctx = call.ctx
-    level = ctx.log_level
-    given: dict[str, Any] = ctx.meta or {}
-    meta = {name: value for name, value in given.items() if not name.startswith(META_PREFIX)}
-    has_progress = meta.pop("progressToken", None) is not None
     options: dict[str, Any] = {}
-    if is_modern(client.revision):
-        if capabilities := input_capabilities(ctx):  # the client itself has none there
+    if is_modern(lease.client.revision):
+        if capabilities:  # the client itself has none there
             options["capabilities"] = capabilities
-        if level is not None:
-            options["log_level"] = level
-    elif (lowest := ctx.lowest_log_level) not in (None, questions.level):
-        questions.level = lowest
-        await _set_level(client, lowest, ctx)
-    if meta:
-        options["meta"] = meta
-    if has_progress:
-        options["on_progress"] = call.on_progress
+        if ctx.log_level is not None:
+            options["log_level"] = ctx.log_level
+    given: dict[str, Any] = ctx.meta or {}
+    if not given.keys() <= _OF_CLIENTS:
+        meta = {name: value for name, value in given.items() if not name.startswith(META_PREFIX)}
+        if meta.pop("progressToken", None) is not None:
+            options["on_progress"] = call.on_progress
+        if meta:
+            options["meta"] = meta
     if seconds is not None:
         options.update(timeout=seconds, max_time=None)
     return options
 
 
-async def _set_level(client: Client, level: Any, ctx: Context) -> None:
-    """Set the log level of a legacy server. One that cannot do so sends what it wants."""
-    if client.server.capabilities.logging is None:
+async def follow_level(lease: ServerLease, ctx: Context) -> None:
+    """Give a legacy server the log level of a client. One that cannot set it sends what it wants."""
+    level = ctx.lowest_log_level
+    if level is None or level == lease.questions.level:
+        return
+    lease.questions.level = level
+    if lease.client.server.capabilities.logging is None:
         return
     try:
-        await client.set_log_level(level)
+        await lease.client.set_log_level(level)
     except RemoteError as error:
         ctx.report(f"logging/setLevel: {error}")
 
@@ -416,15 +426,17 @@ _decode_plain = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def plain_params(encoded: Mapping[str, Raw], params: Any, state: str | None) -> dict[str, Any]:
-    """Return the parameters of a message as its client wrote them, with the names and answers of `params`."""
+    """Return the parameters of a message as its client wrote them, with the names and answers of `params`.
+
+    `state` is the state that the server gave for the next attempt.
+    """
     plain: dict[str, Any] = {**encoded}
-    for member in _OWN_MEMBERS:
-        if member in plain:
-            value = getattr(params, member)
-            plain[member] = value if isinstance(value, str) else to_builtins(value)
+    for member in encoded.keys() & _OWN_MEMBERS:
+        value = getattr(params, member)
+        plain[member] = value if isinstance(value, str) else to_builtins(value)
     if plain.get("cursor", "") is None:
         del plain["cursor"]
-    if "requestState" in plain or "inputResponses" in plain:
+    if not plain.keys().isdisjoint(_ROUND_MEMBERS):
         answers: Mapping[str, Any] = params.input_responses or {}
         written = plain.pop("inputResponses", None)
         given: dict[str, Any] = {} if written is None else _decode_plain(written)
@@ -439,39 +451,16 @@ def encode_identity(parts: list[Any]) -> str:
     return msgspec.json.encode(parts, order="sorted").decode()
 
 
-@cache
-def _result_type(method: str, revision: str) -> tuple[Any, Any]:
-    """Return the function that decodes exact types of a revision, and the type of a method's result there."""
-    return structs_of(revision).decode, methods_of(revision).METHODS[method].exact.result
-
-
-def _checked(client: Client, method: str, raw: Raw, ctx: Context) -> Any:
-    """Return a result as it is if it fits its method, else what can be understood of it. Raises `ProtocolError`."""
-    revision = client.revision
-    try:
-        decode, kind = _result_type(method, revision)
-        typed = decode(raw, kind)
-    except ValueError:
-        return find_added_result(raw, ctx) or client.decode(method, raw)
-    if not is_modern(revision):
-        return raw
-    if typed.result_type == "complete" and typed.meta and SERVER_INFO in typed.meta:
-        return raw
-    if typed.result_type not in ("complete", "input_required"):
-        return find_added_result(raw, ctx) or client.decode(method, raw)
-    value = _decode_plain(raw)
-    return structs.from_builtins(value, structs.InputRequiredResult) if typed.result_type == "input_required" else value
-
-
 async def describe(leases: Leases, server: GatewayServer, caller: GatewayCaller, seconds: float) -> bool:
     """Connect to a server, so that its description and its tools are known. Return whether that worked."""
     try:
-        async with asyncio.timeout(seconds), leases.lease(server, caller, {}, None, wants_logs=False) as leased:
-            if server.may_have("tools"):
-                async for tool in leased.client.tools():
-                    if len(server.schemas) < MAX_LISTED:
-                        server.schemas[tool.name] = tool.input_schema
-            return True
+        async with asyncio.timeout(seconds):
+            with await leases.lease(server, caller, {}, None, wants_logs=False).enter() as lease:
+                if server.may_have("tools"):
+                    async for tool in lease.client.tools():
+                        if len(server.schemas) < MAX_LISTED:
+                            server.schemas[tool.name] = tool.input_schema
+                return True
     except TimeoutError:
         server.error = Error(f"no connection within {seconds:g} s")
     except RemoteError:

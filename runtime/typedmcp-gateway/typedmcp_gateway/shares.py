@@ -15,6 +15,8 @@ __all__ = ["CallShares", "ConnectionNumbers", "ConnectionShares"]
 
 _WAIT_SECONDS: Final = 30.0
 """Seconds that a call waits until its client, or all together, use less."""
+_REMEMBERED_CLIENTS: Final = 1000
+"""Clients that are remembered although they use nothing, so that their next use finds them."""
 
 
 class _ClientShares:
@@ -33,15 +35,23 @@ class _ClientShares:
         limit = self._limits.get(client)
         return 0 if limit is None else limit.used
 
+    def try_enter(self, client: ClientKey) -> bool:
+        """Begin a use if the client may have it at once. Return whether it has begun."""
+        return client is None or (self._limits.get(client) or self._add(client)).try_acquire()
+
     async def enter(self, client: ClientKey, caller: Hashable) -> None:
         """Begin a use; wait for it if necessary. Raises `RequestTimeoutError` if it waits for too long."""
         if client is None:
             return
-        limit = self._limits.setdefault(client, FairLimit(self.share))
+        limit = self._limits.get(client) or self._add(client)
         try:
             await limit.acquire(caller, _WAIT_SECONDS, self._what)
         finally:
             self._drop_unused(client, limit)
+
+    def _add(self, client: ClientKey) -> FairLimit:
+        limit = self._limits[client] = FairLimit(self.share)
+        return limit
 
     def leave(self, client: ClientKey) -> None:
         """End a use."""
@@ -52,7 +62,7 @@ class _ClientShares:
         self._drop_unused(client, limit)
 
     def _drop_unused(self, client: ClientKey, limit: FairLimit) -> None:
-        if not limit.used and not limit.waiting:
+        if len(self._limits) > _REMEMBERED_CLIENTS and not limit.used and not limit.waiting:
             self._limits.pop(client, None)
 
 
@@ -68,6 +78,15 @@ class CallShares:
         self._clients = _ClientShares(share, own)
         self._all = FairLimit(total)
         self._what = f"all clients together have {total} calls over the connection ({limit}): try again later"
+
+    def try_enter(self, caller: GatewayCaller) -> bool:
+        """Begin a call if it may begin at once. Return whether it has begun."""
+        if not self._clients.try_enter(caller.client):
+            return False
+        if self._all.try_acquire():
+            return True
+        self._clients.leave(caller.client)
+        return False
 
     async def enter(self, caller: GatewayCaller) -> None:
         """Begin a call; wait for it if necessary. Raises `RequestTimeoutError` if it waits for too long."""

@@ -215,10 +215,10 @@ class Watches:
                 lease = self._leases.lease(
                     watch.server, watch.caller, watch.capabilities, None, wants_logs=watch.wants_logs
                 )
-                async with lease as leased:
+                with await lease.enter():
                     lists = announced_lists(watch.server) if watch.uri is None else set[Change]()
                     uris = [] if watch.uri is None else [watch.uri]
-                    async with leased.client.listen(
+                    async with lease.client.listen(
                         tools="tools" in lists, prompts="prompts" in lists, resources="resources" in lists, uris=uris
                     ) as subscription:
                         pause = _FIRST_PAUSE

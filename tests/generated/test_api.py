@@ -14,7 +14,7 @@ import pytest
 from pydantic_core import MISSING
 
 import mcpspec
-from mcpspec.support.structs import OpenObject, constructor, member
+from mcpspec.support.structs import OpenObject, constructor, copier, member
 from mcpspec.v2026_07_28.exact import models, structs
 from tests.cases import each
 
@@ -156,6 +156,40 @@ def test_a_constructor_for_all_members_fills_in_nothing() -> None:
     with pytest.raises(TypeError, match="Missing required argument 'result_type'"):
         make(content=[])
     assert constructor(structs.TextContent) is structs.TextContent
+
+
+def test_a_copier_makes_what_the_constructor_makes_and_requires_all_members() -> None:
+    make = copier(structs.CallToolResult)
+    assert make(content=[], result_type="x") == structs.CallToolResult(content=[], result_type="x")
+    with pytest.raises(AttributeError, match="'result_type' is unset"):
+        make(content=[])
+    assert copier(structs.CallToolResult, {"result_type": "y"})(content=[]).result_type == "y"
+    assert copier(structs.TextContent) is structs.TextContent
+
+
+def test_classes_that_derive_from_a_type_construct_themselves_each_time() -> None:
+    class Listing(structs.CallToolResult):
+        seen: list[int] = msgspec.field(default_factory=list[int])
+
+    class Frozen(structs.CallToolResult, frozen=True):  # type: ignore[misc]  # pyright: ignore[reportGeneralTypeIssues]
+        note: str = ""
+
+    class Counted(structs.CallToolResult):
+        def __post_init__(self) -> None:
+            assert self.content is not None
+            built.append(self.result_type)
+
+    built: list[str] = []
+    for kind in (structs.CallToolResult, Listing, Frozen, Counted):
+        for _ in range(3):
+            made = kind(content=[])
+            assert (type(made), made.result_type, made.content) == (kind, "complete", [])
+            with pytest.raises(TypeError, match="Missing required argument 'content'"):
+                kind()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    assert built == ["complete"] * 3
+    first, second = Listing(content=[]), Listing(content=[])
+    first.seen.append(1)
+    assert second.seen == []
 
 
 # Absence and null

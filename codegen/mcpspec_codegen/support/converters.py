@@ -19,7 +19,7 @@ from msgspec.structs import force_setattr
 from mcpspec.support.members import declared_members, holds_objects, is_open, is_struct
 from mcpspec.support.null import NULL
 from mcpspec.support.objects import spread_union
-from mcpspec.support.structs import OpenObject, constructor, to_builtins
+from mcpspec.support.structs import OpenObject, copier, to_builtins
 
 __all__ = [
     "IMPLIED", "OWN", "RESULT_DEFAULTS", "UNREPORTED", "ByClass", "Conversion", "Converter", "Downgrade",
@@ -58,7 +58,7 @@ class _Constructors:
     def __init__(self, module: Any) -> None:
         for name in module.__all__:
             if is_struct(kind := getattr(module, name)):
-                setattr(self, name, constructor(kind))
+                setattr(self, name, copier(kind))
 
 
 class Conversion:

@@ -82,20 +82,12 @@ else:
                 remove_annotation(namespace, tag)
             return super().__new__(mcs, name, bases, namespace, **config)
 
-        def __call__(cls, *args: Any, **members: Any) -> Any:
-            try:
-                return _construct(cls, *args, **(cls.__constants__ | members))
-            except TypeError as error:
-                given = _as_attributes(cls, members)
-                if given is members:
-                    raise exact.name_attributes(cls, members, error) from None
-            return cls(*args, **given)
+        def __make_first__(cls, args: tuple[Any, ...], members: dict[str, Any]) -> Any:
+            given = _as_attributes(cls, members)
+            return super().__make_first__(args, members) if given is members else cls(*args, **given)
 
     class ConstantStruct(Struct, kw_only=True, metaclass=_EverydayMeta):
         """Base of objects with members that constructors fill in."""
-
-
-_construct = type(msgspec.Struct).__call__
 
 
 def _is_same(name: str, wire: str) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from functools import cache, partial
 from keyword import iskeyword
 from math import isfinite
+from operator import is_not
 from threading import RLock
 from types import NoneType
 from typing import (
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ConstantStruct", "DecodeError", "Descriptor", "OpenObject", "Struct", "TypingAnnotated", "attributes_of",
-    "constant", "constructor", "dec_hook", "declared_struct", "decode", "encode", "fits", "from_builtins",
+    "constant", "constructor", "copier", "dec_hook", "declared_struct", "decode", "encode", "fits", "from_builtins",
     "may_contain_non_finite", "member", "name_attributes", "reject_non_finite", "schema_hook", "shape_of",
     "to_builtins", "untagged", "validate",
 ]  # fmt: skip
@@ -101,6 +102,29 @@ def constructor(kind: type[T]) -> Callable[..., T]:
     return cast("Callable[..., T]", made)
 
 
+def copier(kind: Any, constants: dict[str, Any] | None = None) -> Callable[..., Any]:
+    """Return a function that makes structs by copying one, which takes half the time of `constructor`, or less.
+
+    It fills in `constants`. A required member that is neither given nor filled in raises `AttributeError`.
+    """
+    if type(kind) is type(msgspec.Struct):
+        return cast("Callable[..., Any]", kind)
+    constants = constants or {}
+    config, names, defaults = kind.__struct_config__, kind.__struct_fields__, kind.__struct_defaults__
+    if config.frozen or hasattr(kind, "__post_init__"):
+        return partial(_construct, kind, **constants)
+    required = [*names[: len(names) - len(defaults)]]
+    required += [name for name, each in zip(names[len(required) :], defaults, strict=True) if each is msgspec.NODEFAULT]
+    whole = dict.fromkeys(required) | constants
+    copied, other = _construct(kind, **whole), _construct(kind, **whole)
+    if any(map(is_not, msgspec.structs.astuple(copied), msgspec.structs.astuple(other))):  # defaults of their own
+        return partial(_construct, kind, **constants)
+    for name in required:
+        if name not in constants:
+            delattr(copied, name)
+    return partial(msgspec.structs.replace, copied)
+
+
 if TYPE_CHECKING:
 
     class ConstantStruct(Struct, kw_only=True):
@@ -120,14 +144,23 @@ else:
                     constants[key] = value.value
                     default = UNSET if value.optional else msgspec.NODEFAULT
                     namespace[key] = msgspec.field(default=default, name=value.name)
-            namespace["__constants__"] = constants
+            namespace["__constants__"], namespace["__make__"] = constants, None
             return super().__new__(mcs, name, bases, namespace, **config)
 
-        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        def __call__(cls, *args: Any, **members: Any) -> Any:
             try:
-                return _construct(cls, *args, **(cls.__constants__ | kwargs))
+                return cls.__make__(*args, **members)
+            except (AttributeError, TypeError):
+                return cls.__make_first__(args, members)
+
+        def __make_first__(cls, args: tuple[Any, ...], members: dict[str, Any]) -> Any:
+            """Construct the first object of the class, or say why members do not fit."""
+            try:
+                made = _construct(cls, *args, **(cls.__constants__ | members))
             except TypeError as error:
-                raise name_attributes(cls, kwargs, error) from None
+                raise name_attributes(cls, members, error) from None
+            cls.__make__ = staticmethod(copier(cls, cls.__constants__))
+            return made
 
     class ConstantStruct(Struct, kw_only=True, metaclass=_ConstantMeta):
         """Base of objects with members that constructors fill in."""

@@ -104,6 +104,30 @@ def test_a_changed_list_is_announced(kind: str) -> None:
     run(main)
 
 
+def test_changes_that_are_made_together_are_announced_once_each() -> None:
+    async def main() -> None:
+        server = library()
+        async with served(server) as client:
+            wanted = {"toolsListChanged": True, "resourceSubscriptions": ["data://a", "data://b"]}
+            client.start("subscriptions/listen", {"notifications": wanted})
+            await client.receive()
+            for turn in range(2):
+                for number in range(100):
+                    server.add_tool(lambda: "", name=f"late{turn}.{number}")
+                    server.resource_updated("data://b")
+                    server.resource_updated("data://a")
+                told = [await client.receive() for _ in range(3)]
+                assert [(each["method"], each["params"].get("uri")) for each in told] == [
+                    ("notifications/tools/list_changed", None),
+                    ("notifications/resources/updated", "data://b"),
+                    ("notifications/resources/updated", "data://a"),
+                ]
+                await client.settled()
+                assert client.unread() == []
+
+    run(main)
+
+
 def test_the_case_of_names_matters() -> None:
     async def main() -> None:
         async with typedmcp.connect(library()) as client:

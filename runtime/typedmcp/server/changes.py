@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -35,10 +36,13 @@ class Changes:
         """Publish that the content of one resource has changed."""
         self._publish("resource", uri)
 
-    def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` with every change, until the returned function is called."""
+    def listen(self, listener: Listener, loop: asyncio.AbstractEventLoop | None = None) -> Callable[[], None]:
+        """Call `listener` with every change, until the returned function is called.
+
+        With a loop, it is called in the next turn of the loop, whatever thread publishes, and once for equal changes.
+        """
         key = object()
-        self._listeners[key] = listener
+        self._listeners[key] = listener if loop is None else _merge_equal(listener, loop)
         return lambda: (self._listeners.pop(key, None), None)[1]
 
     def __len__(self) -> int:
@@ -47,3 +51,18 @@ class Changes:
     def _publish(self, change: Change, uri: str | None) -> None:
         for listener in list(self._listeners.values()):
             listener(change, uri)
+
+
+def _merge_equal(listener: Listener, loop: asyncio.AbstractEventLoop) -> Listener:
+    waiting = set[tuple[Change, str | None]]()
+
+    def publish(change: Change, uri: str | None) -> None:
+        waiting.discard((change, uri))
+        listener(change, uri)
+
+    def on_change(change: Change, uri: str | None) -> None:
+        if (change, uri) not in waiting and not loop.is_closed():
+            waiting.add((change, uri))
+            loop.call_soon_threadsafe(publish, change, uri)
+
+    return on_change

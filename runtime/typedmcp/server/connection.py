@@ -6,7 +6,6 @@ import asyncio
 import contextvars
 import itertools
 import os
-import threading
 from collections.abc import Callable, Mapping
 
 from typedmcp.frames import ObservedTransport
@@ -14,7 +13,6 @@ from typedmcp.observers import Network
 from typedmcp.protocol.budgets import ClientKey
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import Frame
-from typedmcp.protocol.notifications import Change
 from typedmcp.server.batches import BatchChannel
 from typedmcp.server.channel import Channel
 from typedmcp.server.config import CANCELLATION_SHARE, ServerConfig
@@ -203,15 +201,7 @@ class ServerConnection(SessionHome):
 
     def listen(self) -> Callable[[], None]:
         """Publish the changes of the server to the client, until the returned function is called."""
-        return self._config.changes.listen(self._publish)
-
-    def _publish(self, change: Change, uri: str | None) -> None:
-        """Publish a change. Any thread may call it."""
-        publish = self.session.subscriptions.publish
-        if threading.get_ident() == self.session.thread_id:
-            publish(change, uri)
-        elif not self.session.is_closed:
-            self.loop.call_soon_threadsafe(publish, change, uri)
+        return self._config.changes.listen(self.session.subscriptions.publish, self.loop)
 
     def handle_response(self, frame: Frame) -> bool:
         """Handle the client's response to a request of this server."""

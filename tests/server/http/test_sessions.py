@@ -912,7 +912,7 @@ async def test_every_possible_change_is_sent_if_the_missed_ones_are_not_known() 
         await stream.done()
         for _ in range(3):
             served.app.config.changes.tools_changed()
-        await run_loop()
+            await run_loop()
         again = await session.listening(last)
         received = [(await again.next_message())["method"].split("/", 1)[1] for _ in range(4)]
         assert sorted(received) == [
@@ -936,6 +936,7 @@ async def test_changes_are_merged_while_a_session_does_not_read() -> None:
         for _ in range(50):
             for uri in uris:
                 served.app.config.changes.resource_updated(uri)
+            await asyncio.sleep(0)
         await run_loop()
         (held,) = served.app.state.streams
         assert held.size < 1000

@@ -1351,6 +1351,22 @@ async def test_a_listener_is_acknowledged_first_and_gets_the_changes_it_asked_fo
 
 
 @in_loop
+async def test_changes_that_are_made_together_are_sent_once_each() -> None:
+    async with serving() as served:
+        session = await served.session()
+        streams = [served.listen("a", toolsListChanged=True, promptsListChanged=True), await session.listening()]
+        await streams[0].next_message()
+        changes = served.app.config.changes
+        for _ in range(100):
+            changes.prompts_changed()
+            changes.tools_changed()
+        await run_loop()
+        for stream in streams:
+            told = [each["method"] for each in messages(stream.arrived())]
+            assert told == ["notifications/prompts/list_changed", "notifications/tools/list_changed"]
+
+
+@in_loop
 async def test_a_subscription_to_a_missing_feature_is_not_acknowledged() -> None:
     async with serving(Plain()) as served:
         wanted = {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": False}
@@ -1451,6 +1467,7 @@ async def test_changes_are_merged_while_a_listener_does_not_read() -> None:
             changes.tools_changed()
             for uri in uris:
                 changes.resource_updated(uri)
+            await asyncio.sleep(0)
         await run_loop()
         (stream,) = served.app.state.streams
         assert stream.size < 3000
@@ -1482,6 +1499,7 @@ async def test_a_held_back_change_comes_once_the_client_reads_again() -> None:
         for _ in range(100):
             changes.prompts_changed()
             changes.tools_changed()
+            await asyncio.sleep(0)
         await run_loop()
         opened.release()
         await run_loop()
@@ -1499,7 +1517,7 @@ async def test_all_changes_that_were_held_back_are_delivered() -> None:
         for _ in range(2):
             for uri in uris:
                 served.app.config.changes.resource_updated(uri)
-        await run_loop()
+            await run_loop()
         (stream,) = served.app.state.streams
         assert stream.size < 20_000
         opened.release()

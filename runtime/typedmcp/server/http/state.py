@@ -139,7 +139,7 @@ class AppState:
         await self.config.lifespans.enter()
         await self.store.open(self._on_message)
         self.eager_tasks = EagerTasks(self.loop)
-        self._unsubscribe = self.config.changes.listen(self._publish_change)
+        self._unsubscribe = self.config.changes.listen(self._publish_change, self.loop)
         self.spawn(self._keep_streams_alive())
 
     def stop_listening(self) -> None:
@@ -272,8 +272,8 @@ class AppState:
         await self.store.send(worker, msgspec.json.encode(WorkerMessage(kind, list(arguments))))
 
     def _publish_change(self, change: Change, uri: str | None) -> None:
-        """Publish a change that a handler made, in any thread, to all workers."""
-        self.loop.call_soon_threadsafe(lambda: self.spawn(self.publish("change", change, uri)))
+        """Publish a change that a handler made to all workers."""
+        self.spawn(self.publish("change", change, uri))
 
     def _on_message(self, number: int | None, data: bytes) -> None:
         message = msgspec.json.decode(data, type=WorkerMessage)

@@ -715,11 +715,14 @@ def test_resources_are_read_by_their_uris() -> None:
         ("file:///a/%2e%2e/b", typedmcp.ResourceNotFoundError, "resource not found"),
         ("file:////etc/passwd", typedmcp.ResourceNotFoundError, "resource not found"),
         ("file:///a%00", typedmcp.ResourceNotFoundError, "resource not found"),
+        ("file:///a%ff", typedmcp.ResourceNotFoundError, "resource not found"),
+        ("file:///a/%2E%2e/b", typedmcp.ResourceNotFoundError, "resource not found"),
         ("file:///a%5c..%5cb", typedmcp.ResourceNotFoundError, "resource not found"),
         ("file:///C:x", typedmcp.ResourceNotFoundError, "resource not found"),
         ("file:///%5ca", typedmcp.ResourceNotFoundError, "resource not found"),
         ("weather://Oslo/three", typedmcp.InvalidParamsError, "days: expected integer, got string"),
         ("weather://Oslo/3?units=k", typedmcp.InvalidParamsError, 'units: expected "c" or "f", got "k"'),
+        ("weather://Oslo/3?units=k#c", typedmcp.InvalidParamsError, 'units: expected "c" or "f", got "k"'),
     ],
 )
 def test_unknown_and_unsafe_uris_are_rejected(uri: str, error: type[Exception], text: str) -> None:
@@ -727,6 +730,87 @@ def test_unknown_and_unsafe_uris_are_rejected(uri: str, error: type[Exception], 
         async with typedmcp.connect(library()) as client:
             with pytest.raises(error, match=text):
                 await client.read_resource(uri)
+
+    run(main())
+
+
+def values_of(**values: str) -> list[str]:
+    return [*values.values()]
+
+
+def name_of(name: str) -> str:
+    return name
+
+
+EQUAL_URIS = {
+    "http://example.com": [
+        "http://example.com/",
+        "HTTP://EXAMPLE.com",
+        "http://Example.com:80",
+        "http://example.com:80/",
+    ],
+    "https://example.com/a%7Eb": ["https://example.com:443/a~b", "HTTPS://example.com/a%7eb"],
+    "https://example.com?v=1": ["https://example.com/?v=1"],
+    "https://example.com{?q}": ["https://example.com/?q=%41", "https://example.com?q=A#top", "https://example.com:443"],
+    "http://{host}/status": ["http://a.test/status", "HTTP://a.test:80/status"],
+    "file:///caf%c3%a9/a%20b": ["file:///caf%C3%A9/a%20b", "file:///café/a b", "FILE:///caf%c3%A9/a b"],
+    "notes://Ada/~own/{name}": ["notes://Ada/%7Eown/x", "Notes://Ada/%7eown/x%20y", "notes://Ada/~own/é"],
+    "notes://{user}/": ["notes://Ada/", "NOTES://Ada/"],
+}
+OTHER_URIS = {
+    "http://example.com": [
+        "https://example.com/",
+        "http://example.com:443",
+        "http://example.com/a",
+        "http://example.com.a/",
+    ],
+    "notes://Ada/1": ["notes://ada/1", "notes://Ada/%2531", "notes://Ada/1/", "notes://Ada:80/1"],
+    "notes://a%2Fb": ["notes://a/b"],
+    "http://example.com/{name}": ["http://example.com/a/b", "http://example.com"],
+}
+
+
+@each("uri", EQUAL_URIS)
+def test_a_resource_is_found_by_every_spelling_of_its_uri(uri: str) -> None:
+    async def main() -> None:
+        server = Server()
+        server.add_resource(values_of, uri)
+        outer = Server()
+        outer.mount(server, "in")
+        async with typedmcp.connect(server) as client, typedmcp.connect(outer) as through:
+            for spelling in (uri.replace("{", "").replace("}", ""), *EQUAL_URIS[uri]):
+                (content,) = (await client.read_resource(spelling)).contents
+                assert content.uri == spelling
+                if "//" in spelling and not spelling.lower().startswith(("http", "file")):
+                    scheme, rest = spelling.split("://")
+                    (content,) = (await through.read_resource(f"{scheme}://in/{rest}")).contents
+                    assert content.uri == f"{scheme}://in/{rest}"
+
+    run(main())
+
+
+@each("uri", OTHER_URIS)
+def test_a_resource_is_not_found_by_a_uri_that_is_not_equal(uri: str) -> None:
+    async def main() -> None:
+        server = Server()
+        server.add_resource(values_of, uri)
+        async with typedmcp.connect(server) as client:
+            for other in OTHER_URIS[uri]:
+                with pytest.raises(typedmcp.ResourceNotFoundError):
+                    await client.read_resource(other)
+
+    run(main())
+
+
+def test_a_resource_without_variables_comes_first_by_every_spelling() -> None:
+    async def main() -> None:
+        server = Server()
+        server.add_resource(name_of, "data://{name}")
+        server.add_resource(lambda: "home", "data://~")
+        server.add_resource(lambda: "escaped", "data://%7E%7e")
+        async with typedmcp.connect(server) as client:
+            read = [(await client.read_resource(f"data://{uri}")).contents[0] for uri in ("~", "%7E", "~~", "%7Ex")]
+            assert [content.text for content in read] == ["home", "home", "escaped", "~x"]  # type: ignore[union-attr]
 
     run(main())
 

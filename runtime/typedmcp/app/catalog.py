@@ -12,6 +12,7 @@ from mcpspec.support.objects import is_object
 from typedmcp import dialect
 from typedmcp.app.prompts import Prompt
 from typedmcp.app.resources import Resource
+from typedmcp.app.templates import normalize_uri
 from typedmcp.app.tools import Tool
 from typedmcp.errors import InvalidParamsError
 from typedmcp.protocol.garbage import collector_paused
@@ -154,6 +155,10 @@ class Catalog(Generic[OwnerT]):
         exact = self.resources.get(uri)
         if exact is not None and exact.template is None:
             return exact, {}
+        uri = normalize_uri(uri)
+        for resource in self.resources.values():
+            if resource.template is None and resource.normal_uri == uri:
+                return resource, {}
         for resource in self.resources.values():
             if (values := resource.match(uri)) is not None:
                 return resource, values
@@ -164,24 +169,10 @@ class Catalog(Generic[OwnerT]):
         found = self.find_resource(name) if feature == "resources" else None
         item: Any = getattr(self, feature).get(name) if found is None else found[0]
         for _, catalog, prefix in self.mounts:
-            inner = (
-                remove_prefix(name, prefix)
-                if feature == "resources"
-                else name.removeprefix(f"{prefix}_" * bool(prefix))
-            )
+            short = name.removeprefix(f"{prefix}_" * bool(prefix))
+            inner = remove_prefix(name, prefix) if feature == "resources" else short
             item = item or (None if inner is None else catalog.find_item(feature, inner))
         return item
-
-    def has_resource(self, uri: str) -> bool:
-        """Return whether a URI can be read, here or in a mounted server."""
-        return (
-            uri in self.resources
-            or self.find_resource(uri) is not None
-            or any(
-                (inner := remove_prefix(uri, mount.prefix)) is not None and mount.catalog.has_resource(inner)
-                for mount in self.mounts
-            )
-        )
 
 
 def _forward_updates(outer: ref[Catalog[OwnerT]], prefix: str) -> Listener:

@@ -15,7 +15,7 @@ from typedmcp.app.content import BYTES_TYPES, MediaFile, encode_base64, encode_t
 from typedmcp.app.failures import unsendable
 from typedmcp.app.functions import read_signature
 from typedmcp.app.options import ResourceOptions, convert_metadata
-from typedmcp.app.templates import UriTemplate
+from typedmcp.app.templates import UriTemplate, normalize_uri
 from typedmcp.errors import InvalidParamsError, ResourceNotFoundError, UsageError
 from typedmcp.server.principal import check_scopes
 from typedmcp_schemas import ArgumentError
@@ -56,7 +56,8 @@ class Resource:
         """The scopes that reading needs."""
         self.mime_type: str | None = options.get("mime_type")
         self.signature: Signature = read_signature(function, what)
-        self.template: UriTemplate | None = UriTemplate(uri) if "{" in uri or "}" in uri else None
+        self.normal_uri: str = normalize_uri(uri)
+        self.template: UriTemplate | None = UriTemplate(self.normal_uri) if "{" in uri or "}" in uri else None
         self._check_parameters(f"{what}: {name_of(function)}()")
         if (wrong := re.search(_NOT_OF_URIS, re.sub(r"\{[^{}]*\}", "", uri))) is not None:
             from urllib.parse import quote
@@ -96,7 +97,7 @@ class Resource:
             raise UsageError(f"{where}: needs a parameter for the variable {min(missing)!r} of the URI")
 
     def match(self, uri: str) -> dict[str, str] | None:
-        """Return the values in a URI that matches the template; None if it does not match, or is unsafe."""
+        """Return the values in a normal URI that matches the template; None if it does not match, or is unsafe."""
         values = None if self.template is None else self.template.match(uri)
         if values is not None and self._safe and not all(map(_is_safe_path, values.values())):
             return None
@@ -126,8 +127,8 @@ class Resource:
 
 
 def _is_safe_path(value: str) -> bool:
-    """Return whether a value, used as a path, stays below the folder that it is joined to."""
-    if "\0" in value or value.startswith(("/", "\\")) or re.match(_DRIVE, value):
+    """Return whether a value is text that, used as a path, stays below the folder that it is joined to."""
+    if "\0" in value or "\ufffd" in value or value.startswith(("/", "\\")) or re.match(_DRIVE, value):
         return False
     return ".." not in re.split(r"[/\\]", value)
 

@@ -495,7 +495,7 @@ class Server:
     async def _read_mounted(self, params: D.ReadResourceRequestParams, ctx: Context) -> ReadResult:
         for server, catalog, prefix in self._catalog.mounts:
             inner = remove_prefix(params.uri, prefix)
-            if inner is None or not catalog.has_resource(inner):
+            if inner is None or catalog.find_item("resources", inner) is None:
                 continue
             _enter(ctx, server)
             inner_params = msgspec.structs.replace(params, uri=inner)

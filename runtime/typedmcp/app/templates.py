@@ -13,17 +13,17 @@ from typing import NamedTuple
 
 from typedmcp.errors import UsageError
 
-__all__ = ["UriTemplate"]
+__all__ = ["UriTemplate", "normalize_uri"]
 
 _EXPRESSION = r"\{([^{}]*)\}"
 _NAMES = r"(?P<operator>[+#./;?&]?)(?P<names>[A-Za-z_]\w*\*?(,[A-Za-z_]\w*\*?)*)\Z"
 _MAX_URI_CHARACTERS = 8192
 """Longer URIs match no template."""
+_RESPELLED = r"\{[^{}]*\}|%[0-9A-Fa-f]{2}|[^A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]"
+"""Expressions of templates, and what has several spellings: escapes, and characters that have to be escaped."""
 
-_PREFIXES = {"": "", "+": "", "#": "#", ".": ".", "/": "/"}
-"""Characters before the value of an operator."""
-_STOPS = {"": "/?#", "+": "", "#": "", ".": "/?#.", "/": "/?#", ";": "/?#;"}
-"""Characters that the value of an operator cannot contain."""
+_OPERATORS = {"": ("", "/?#"), "+": ("", ""), "#": ("#", ""), ".": (".", "/?#."), "/": ("/", "/?#"), ";": (";", "/?#;")}
+"""The character before the first value of an operator, and those that its values cannot contain."""
 
 
 class _Variable(NamedTuple):
@@ -46,8 +46,8 @@ class UriTemplate:
         self._pieces: list[str | _Variable] = []
         end = 0
         for match in re.finditer(_EXPRESSION, template):
-            if self.optional:
-                self._reject_after_query(template[end : match.start()], match[1])
+            if self.optional and (match.start() > end or match[1][:1] != "&"):
+                raise UsageError(f"URI template {template!r}: the query must be its end, but {{{match[1]}}} follows")
             self._pieces += [template[end : match.start()], *self._parse_expression(match[1])]
             end = match.end()
         self._fixed_query_items: int = self._count_query_items(end)
@@ -70,10 +70,6 @@ class UriTemplate:
             raise UsageError(f"URI template {self.template!r}: {{?…}} begins a second query; use {{&…}}")
         return bare.partition("?")[2].count("&") + 1
 
-    def _reject_after_query(self, between: str, expression: str) -> None:
-        if between or not expression.startswith("&"):
-            raise UsageError(f"URI template {self.template!r}: the query must be its end, but {{{expression}}} follows")
-
     def _parse_expression(self, expression: str) -> Iterator[str | _Variable]:
         match = re.match(_NAMES, expression)
         if match is None:
@@ -83,13 +79,12 @@ class UriTemplate:
         if operator in ("?", "&"):
             self.optional += [name.rstrip("*") for name in names]
             return
+        prefix, stops = _OPERATORS[operator]
         is_list = operator in ("", "+", "#")
+        stops += "," * (is_list and len(names) > 1)
         for number, name in enumerate(names):
-            if operator == ";":
-                yield f";{name.rstrip('*')}="
-            else:
-                yield "," if is_list and number else _PREFIXES[operator]
-            stops = _STOPS[operator] + ("," if is_list and len(names) > 1 else "")
+            separator = "," if is_list and number else prefix
+            yield f";{name.rstrip('*')}=" if operator == ";" else separator
             yield _Variable(name.rstrip("*"), "" if name.endswith("*") else stops, operator != ";")
 
     def match(self, uri: str) -> dict[str, str] | None:
@@ -113,11 +108,33 @@ class UriTemplate:
         """Split a URI before the items of the query that may be missing."""
         if not self.optional:
             return uri, ""
-        path, mark, query = uri.partition("?")
-        if not self._fixed_query_items:
-            return path, query
+        path, mark, query = uri.partition("#")[0].partition("?")
         items = query.split("&")
-        return path + mark + "&".join(items[: self._fixed_query_items]), "&".join(items[self._fixed_query_items :])
+        fixed = items[: self._fixed_query_items]
+        return path + mark * bool(fixed) + "&".join(fixed), "&".join(items[len(fixed) :])
+
+
+def normalize_uri(uri: str) -> str:
+    """Return the spelling that all equal URIs or templates share; long URIs as they are, since they match nothing.
+
+    https://datatracker.ietf.org/doc/html/rfc3986#section-6.2, https://datatracker.ietf.org/doc/html/rfc3987#section-3.1
+    """
+    scheme, colon, rest = uri[:_MAX_URI_CHARACTERS].partition(":")
+    if len(uri) > _MAX_URI_CHARACTERS or "{" in scheme:
+        return uri
+    scheme, rest = scheme.lower(), re.sub(_RESPELLED, _respell, rest)
+    if scheme in ("http", "https") and rest.startswith("//"):
+        host, *others = re.split("(?=[/?#{])", rest[2:], maxsplit=1)
+        path = "".join(others)
+        slash = "/" if path[:1] in ("", "?", "#") or path[:2] in ("{?", "{#") else ""
+        rest = f"//{host.lower().removesuffix(':80' if scheme == 'http' else ':443')}{slash}{path}"
+    return scheme + colon + rest
+
+
+def _respell(match: re.Match[str]) -> str:
+    from urllib.parse import quote, unquote_to_bytes
+
+    return match[0] if match[0][0] == "{" else quote(unquote_to_bytes(match[0]), safe="")
 
 
 # Clients choose the URIs, and a regular expression may take very long to find that one does not match. The functions

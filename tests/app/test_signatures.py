@@ -489,6 +489,30 @@ def test_a_text_that_does_not_fit_is_an_error_that_names_the_argument(arguments:
     assert str(caught.value) == says
 
 
+def test_an_empty_text_is_the_default_where_the_type_takes_none() -> None:
+    def function(
+        x: str,
+        n: int = 3,
+        day: date | None = None,
+        kind: Literal["a", "b"] = "a",
+        tags: list[str] | None = None,
+        note: str = "none",
+        title: str | None = None,
+        **rest: str,
+    ) -> tuple[Any, ...]:
+        return x, n, day, kind, tags, note, title, rest
+
+    signature = read_signature(function, "prompt 'it'")
+    left_out: dict[str, str] = dict.fromkeys(("x", "n", "day", "kind", "tags", "note", "title", "other"), "")
+    bound = signature.bind_texts(left_out)
+    assert signature.call(bound, None) == ("", 3, None, "a", None, "", "", {"other": ""})
+
+    def required(n: int, day: date | None) -> None: ...
+
+    with pytest.raises(ArgumentError, match=r'^n: expected integer, got string\nday: expected date, got ""$'):
+        read_signature(required, "prompt 'it'").bind_texts({"n": "", "day": ""})
+
+
 def test_texts_for_rest_are_converted_to_its_type() -> None:
     def function(x: int, **others: int) -> tuple[int, dict[str, int]]:
         return x, others

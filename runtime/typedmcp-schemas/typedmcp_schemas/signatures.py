@@ -480,13 +480,28 @@ class Signature:
         return self._by_name[name].hint if name in self._by_name or self.rest is UNSET else self.rest
 
     def bind_texts(self, arguments: Mapping[str, str]) -> Any:
-        """Check and convert arguments that are all strings, as in prompts and URIs. Raises `ArgumentError`."""
-        read, found = self._examine(arguments, _read_text, is_strict=False)
+        """Check and convert arguments that are all strings, as in prompts and URIs. Raises `ArgumentError`.
+
+        An empty string means no argument where there is a default and the type takes no empty string, as for a field of
+        a form that was not filled in.
+        """
+        given = {name: text for name, text in arguments.items() if text or not self._is_left_out(name)}
+        read, found = self._examine(given, _read_text, is_strict=False)
         if faults := self._faults_of(found):
             raise ArgumentError(join_faults(faults) or NOT_EXAMINED)
         read.update((name, convert(value, self._hint_of(name))) for name, value in found.value.items())
         bound = self.struct(**{p.member: read[p.wire] for p in self.parameters if p.wire in read})
         return bound if self.rest is UNSET else (bound, {name: read[name] for name in self._names_of_rest(read)})
+
+    def _is_left_out(self, name: str) -> bool:
+        """Return whether an empty string means that there is no argument."""
+        parameter = self._by_name.get(name)
+        if parameter is None or parameter.required:
+            return False
+        with suppress(Exception):
+            _read_text("", parameter.hint)
+            return False
+        return True
 
     def _make_caller(self, parameters: list[inspect.Parameter]) -> Callable[[Any, Any], Any]:
         function, context = self.function, self.context

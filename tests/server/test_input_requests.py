@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Literal, NotRequired, TypeAlias, TypedDict, cast
 
 import pytest
 
@@ -403,6 +403,58 @@ def test_an_answer_has_to_fit_the_form_that_was_sent() -> None:
 
 
 # Questions that are not asked
+
+
+class Bag(TypedDict):
+    tags: list[Literal["a", "b"]]
+    size: NotRequired[int]
+
+
+@each("revision", HAS_FORMS)
+@each("kind, field", [(Bag, "tags"), (list[Literal["a"]], "value")])
+def test_a_form_that_the_revision_cannot_show_is_not_sent(kind: Any, field: str, revision: str) -> None:
+    raised: list[str] = []
+
+    async def ask(_params: Any, ctx: Context) -> Any:
+        try:
+            return cast("typedmcp.Elicited[Any]", await ctx.elicit("What?", kind)).data
+        except typedmcp.InputUnavailableError as error:
+            raised.append(str(error))
+            return "not asked"
+
+    async def main() -> None:
+        async with served(Asks(ask)) as client:
+            await opened(client, revision)
+            id = client.start("tools/call", {"name": "tool", "arguments": {}})
+            if revision == "2025-06-18":
+                assert said((await client.answer_to(id))["result"]) == "not asked"
+                assert raised == [f"elicit: {field}: the forms of 2025-06-18 have no field for several choices"]
+                return
+            question = await client.receive()
+            client.send({"id": question["id"], "result": {"action": "accept", "content": {field: ["a"]}}})
+            assert said((await client.answer_to(id))["result"]) == ("['a']" if field == "value" else "{'tags': ['a']}")
+
+    run(main)
+
+
+def test_a_field_for_several_choices_that_may_be_left_out_is_left_out_on_2025_06_18() -> None:
+    class Optional(TypedDict):
+        size: int
+        tags: NotRequired[list[Literal["a", "b"]]]
+
+    async def ask(_params: Any, ctx: Context) -> Any:
+        return (await ctx.elicit("What?", Optional)).data
+
+    async def main() -> None:
+        async with served(Asks(ask)) as client:
+            await opened(client, "2025-06-18")
+            id = client.start("tools/call", {"name": "tool", "arguments": {}})
+            question = await client.receive()
+            assert [*question["params"]["requestedSchema"]["properties"]] == ["size"]
+            client.send({"id": question["id"], "result": {"action": "accept", "content": {"size": 1}}})
+            assert said((await client.answer_to(id))["result"]) == "{'size': 1}"
+
+    run(main)
 
 
 def message(role: Any, *content: Any) -> structs.SamplingMessage:

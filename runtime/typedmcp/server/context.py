@@ -470,7 +470,7 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
         from typedmcp.server.forms import form_of  # here, since most servers never ask
 
         form = None if isinstance(schema, Mapping) else form_of(schema)
-        wanted = {**cast("Mapping[str, Any]", schema)} if form is None else form.schema
+        wanted = {**cast("Mapping[str, Any]", schema)} if form is None else form.schema_for(self.revision)
         X.from_builtins(wanted, X.ElicitRequestFormParamsRequestedSchema)
         params = D.from_builtins(
             {"message": message, "mode": "form", "requestedSchema": wanted}, D.ElicitRequestFormParams

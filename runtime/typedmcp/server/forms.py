@@ -9,7 +9,8 @@ import msgspec
 
 from mcpspec.support.objects import is_array, is_object
 from typedmcp import dialect
-from typedmcp.errors import DecodeError, InvalidParamsError, UsageError
+from typedmcp.errors import DecodeError, InputUnavailableError, InvalidParamsError, UsageError
+from typedmcp.revisions.features import structs_of
 from typedmcp_schemas import JsonSchema, cached_by_type, reference_name, resolve_root
 
 __all__ = ["Elicited", "Form", "form_of"]
@@ -68,6 +69,16 @@ class Form:
         if needed := [key for key in required if key not in self._omittable]:
             self.schema["required"] = needed
 
+    def schema_for(self, revision: str) -> dict[str, Any]:
+        """Return the schema. Raises `InputUnavailableError` if a revision lacks a field that has to be filled in."""
+        lists = [key for key in self.schema.get("required", ()) if self._fields[key].schema.get("type") == "array"]
+        known = structs_of(revision)
+        if lists and hasattr(known, "ElicitRequest") and not hasattr(known, "ElicitRequestFormParams"):
+            raise InputUnavailableError(
+                f"elicit: {lists[0]}: the forms of {revision} have no field for several choices"
+            )
+        return self.schema
+
     def read_result(self, result: D.ElicitResult) -> Elicited[Any]:
         """Convert the client's answer to the type. Raises `InvalidParamsError` if it does not fit."""
         from typedmcp_schemas import convert, explain
@@ -104,7 +115,8 @@ class _FormField:
             self.schema["items"] = self._simplify(self.schema["items"], definitions)
         default = self.schema.pop("default", None)
         if default is not None:
-            self.schema["default"] = self._text_of(default) if self._choices else default
+            texts = [str(item) for item in default] if is_array(default) else str(default)
+            self.schema["default"] = texts if self._choices else default
 
     def is_supported(self) -> bool:
         """Return whether the protocol has such fields."""
@@ -119,9 +131,6 @@ class _FormField:
     def value_of(self, answer: object) -> Any:
         """Return the value that a chosen string stands for."""
         return self._choices.get(answer, answer) if isinstance(answer, str) else answer
-
-    def _text_of(self, default: object) -> list[str] | str:
-        return [str(item) for item in default] if is_array(default) else str(default)
 
     def _simplify(self, schema: JsonSchema, definitions: Mapping[str, Any]) -> JsonSchema:
         """Rewrite a schema with the keywords that forms allow."""

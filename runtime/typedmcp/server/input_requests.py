@@ -223,8 +223,10 @@ class InputRequests:
         except DecodeError as error:
             raise RemoteError(INTERNAL_ERROR, f"{method}: the client sent a wrong result: {error}") from error
         form: Any = getattr(params, "requested_schema", None)  # as it was sent: older forms have fewer kinds of fields
-        if form is not None:
-            _check_answer(to_builtins(form), result)
+        from typedmcp.protocol.input_checks import find_answer_fault  # here, since most servers never ask
+
+        if form is not None and (fault := find_answer_fault(to_builtins(form), result)) is not None:
+            raise InvalidParamsError(f"the answer does not fit the form: {fault}")
         return result
 
     async def _wait_for_response(self, ctx: Context, call: Call, id: RequestId) -> Any:
@@ -316,14 +318,6 @@ def _with_request_meta(ctx: Context, params: Any) -> Any:
         return params
     plain: dict[str, Any] = {} if params is None else to_builtins(params)
     return {**plain, "_meta": {**plain.get("_meta", {}), **ctx.request_meta}}
-
-
-def _check_answer(form: Mapping[str, Any], result: Any) -> None:
-    """Raise `InvalidParamsError` for an answer that does not fit its form."""
-    from typedmcp.protocol.input_checks import find_answer_fault  # here, since most servers never ask
-
-    if (fault := find_answer_fault(form, result)) is not None:
-        raise InvalidParamsError(f"the answer does not fit the form: {fault}")
 
 
 def _decode_state(state: VerifiedState) -> AttemptState:

@@ -89,23 +89,26 @@ def result(text: str = "hello", meta: Mapping[str, Any] | None = None) -> struct
 @each("id", [7, "seven"])
 @each("made", [result(), result("%d\u2028"), result(meta={"a": 1})], ids=["plain", "odd", "meta"])
 def test_the_fast_path_sends_what_the_slow_path_sends(revision: str, id: Any, made: structs.CallToolResult) -> None:
-    one = served(revision)
-    line = call(revision, id, name="x", arguments={})
-    for _ in range(2):  # the slow path compiles the converters
-        one.calls.respond_slow(one.decoded(line), made)
-    fast = one.decoded(line)
-    encoded = one.engine.encode(fast, made)
-    assert encoded is not None
-    assert json.loads(encoded) == json.loads(one.sent[-1])
-    one.calls.respond(fast, made)
-    assert one.sent[-1] == encoded
-    assert fast.is_answered
-    waiting = one.decoded(line)
-    one.calls.admit(waiting)
-    one.calls.respond(waiting, made)
-    assert one.sent[-1] == encoded
-    assert waiting.is_answered
-    assert one.session.in_flight == {}
+    async def main() -> None:
+        one = served(revision)
+        line = call(revision, id, name="x", arguments={})
+        for _ in range(2):  # the slow path compiles the converters
+            one.calls.respond_slow(one.decoded(line), made)
+        fast = one.decoded(line)
+        encoded = one.engine.encode(fast, made)
+        assert encoded is not None
+        assert json.loads(encoded) == json.loads(one.sent[-1])
+        one.calls.respond(fast, made)
+        assert one.sent[-1] == encoded
+        assert fast.is_answered
+        waiting = one.decoded(line)
+        one.calls.admit(waiting)
+        one.calls.respond(waiting, made)
+        assert one.sent[-1] == encoded
+        assert waiting.is_answered
+        assert one.session.in_flight == {}
+
+    asyncio.run(main())
 
 
 @each(

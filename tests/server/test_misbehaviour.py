@@ -66,7 +66,6 @@ class Forgetful(typedmcp.RemoteError):
 
 BROKEN: dict[str, Callable[[], BaseException]] = {
     "data that is no JSON": lambda: typedmcp.RemoteError(-32000, "x", object()),
-    "a text that is no UTF-8": lambda: typedmcp.RemoteError(-32000, "bad \ud800"),
     "a code that is no integer": lambda: typedmcp.RemoteError("x", "y"),  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     "one without a code": Forgetful,
     "one that cannot be printed": UnprintableError,

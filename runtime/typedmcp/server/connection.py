@@ -201,7 +201,7 @@ class ServerConnection(SessionHome):
 
     def listen(self) -> Callable[[], None]:
         """Publish the changes of the server to the client, until the returned function is called."""
-        return self._config.changes.listen(self.session.subscriptions.publish, self.loop)
+        return self._config.changes.listen(self.session.subscriptions.publish, asyncio.get_running_loop())
 
     def handle_response(self, frame: Frame) -> bool:
         """Handle the client's response to a request of this server."""

@@ -25,7 +25,11 @@ def test_a_latency_is_no_shorter_than_the_server_takes_and_the_load_is_half_of_i
     )
     script.write_text(slow, encoding="utf-8")
     contender = Contender("slow", make_python_command(script))
-    monkeypatch.setattr(http, "list_servers", lambda *_: [contender])
+
+    def list_servers(*_: object) -> list[Contender]:
+        return [contender]
+
+    monkeypatch.setattr(http, "list_servers", list_servers)
     times, rate = latency.measure_tables(Plan(quick=True, rounds=1, parts=1, seconds=0.05))
     p50, p99, p999 = (times.rows[0].figures[name].median for name in times.columns)
     assert 1e6 * PAUSE <= p50 <= p99 <= p999

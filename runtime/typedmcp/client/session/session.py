@@ -23,7 +23,7 @@ from typedmcp.protocol.codec import Notification, Response, encode_error, encode
 from typedmcp.protocol.framing import RequestId
 from typedmcp.protocol.pending import Call, PendingRequests
 
-__all__ = ["ClientSession", "RepeatableError", "SessionLostError"]
+__all__ = ["ClientSession", "DirectCalls", "RepeatableError", "SessionLostError"]
 
 
 class RepeatableError(ConnectionLostError):

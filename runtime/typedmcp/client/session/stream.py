@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Raw
 
 from typedmcp.client.session.reader import PendingCall, SessionListener
-from typedmcp.client.session.session import ClientSession
+from typedmcp.client.session.session import ClientSession, DirectCalls
 from typedmcp.errors import ConnectionLostError, Error, ProtocolError, RequestTimeoutError
 from typedmcp.limits import Limits
 from typedmcp.observers import Network
@@ -36,7 +36,7 @@ class StreamSession(ClientSession):
     def __init__(self, transport: Transport, listener: SessionListener, limits: Limits) -> None:
         super().__init__(listener, limits, self._on_stray_line)
         self.transport: Transport = transport
-        self.direct = self
+        self.direct: DirectCalls | None = self
         self.network: Network | None = network_of(transport)
         self.url: str | None = getattr(transport, "url", None)
         self._framer = Framer(limits.message_bytes, limits.message_depth)

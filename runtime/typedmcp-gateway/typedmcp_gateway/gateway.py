@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, ForwardRef, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Final, ForwardRef, NamedTuple, TypeAlias, Unpack
 
 import msgspec
 
@@ -48,6 +48,7 @@ else:  # for `inspect.signature`
 
 __all__ = ["Gateway"]
 
+_Handle: TypeAlias = Callable[[Any, Any, Context], Coroutine[Any, Any, Any]]
 
 _START_SECONDS: Final = 30.0
 """Seconds that a server may take to describe itself when the gateway starts."""
@@ -329,8 +330,14 @@ class Gateway(Service):
             audit.end(params, outcome_of(result))
         return JsonResult(result, ctx.revision) if isinstance(result, msgspec.Raw) or is_object(result) else result
 
-    list_tools = call_tool = list_prompts = get_prompt = complete = _forward
-    list_resources = list_resource_templates = read_resource = _forward
+    list_tools: ClassVar[_Handle] = _forward
+    call_tool: ClassVar[_Handle] = _forward
+    list_prompts: ClassVar[_Handle] = _forward
+    get_prompt: ClassVar[_Handle] = _forward
+    list_resources: ClassVar[_Handle] = _forward
+    list_resource_templates: ClassVar[_Handle] = _forward
+    read_resource: ClassVar[_Handle] = _forward
+    complete: ClassVar[_Handle] = _forward
 
     async def fallback(self, _method: str, params: Any, ctx: Context) -> Any:
         """Handle the requests and notifications of extensions."""

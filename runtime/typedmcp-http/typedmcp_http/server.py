@@ -44,7 +44,7 @@ class UvicornServer(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
         """Interrupt a slow lifespan: the first signal while it is entered, the second one while it is left."""
         # uvicorn's own method keeps the signals to raise them again at the end: Ctrl-C would have a traceback.
-        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.force_exit: bool = self.should_exit and sig == signal.SIGINT
         self.should_exit = True
         self._loop.call_soon_threadsafe(self._app.config.lifespans.interrupt)
 

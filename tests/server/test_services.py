@@ -151,6 +151,21 @@ def test_a_result_in_json_is_sent_as_it_is(revision: str, is_encoded: bool, name
 
 
 @each("name", ["now", "later"])
+@each("revision", [MODERN_REVISION, LEGACY[0]])
+def test_an_encoded_result_may_have_line_breaks_and_null(revision: str, name: str) -> None:
+    text = msgspec.json.format(msgspec.json.encode({**RESULT, "structuredContent": {"a": None}}), indent=2)
+    handler = Answering(msgspec.Raw(text), revision)
+
+    async def main() -> None:
+        async with typedmcp.connect(typedmcp.ServerConfig(handler), revisions=[revision]) as client:
+            for number in range(3):
+                got = msgspec.json.decode(await client.send_raw("tools/call", {"name": name, "arguments": {}}))
+                assert got["structuredContent"] == {"a": None}, number
+
+    run(main())
+
+
+@each("name", ["now", "later"])
 def test_a_result_in_json_of_another_revision_is_an_error_of_the_handler(name: str) -> None:
     reports: list[typedmcp.Diagnostic] = []
 

@@ -240,7 +240,11 @@ class Client:
         result is neither decoded nor checked, and what the method means to the client, such as its headers and cache,
         is ignored but for the headers of HTTP.
         """
-        return await self._records.call_raw(method, dict(params or {}), options)
+        session = self._connection.session
+        if session is None or session.has_ended:
+            session = await self._connection.connect()
+        written = self._connection.encoder.raw_params(params or {}, options)
+        return (await self._calls.exchange(session, method, written, options))[0]
 
     def decode(self, method: str, raw: msgspec.Raw) -> Any:
         """Return a result of `send_raw` in the dialect: for proxies that cannot pass it on as it is.

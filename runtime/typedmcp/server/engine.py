@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
 from mcpspec.support.converters import DroppedFields
 from mcpspec.support.objects import LARGE_TEXT, is_object
@@ -138,11 +138,12 @@ class Engine:
         """
         id, method_codec = ctx.id, ctx.method_codec
         encoded: Any = result
-        if id is None:
-            return None
-        if ctx.state is not _NEW and (
-            ctx.state is not _WAITING
-            or (result.__class__ is not JsonResult and getattr(result, "result_type", None) != "complete")
+        if id is None or (
+            ctx.state is not _NEW
+            and (
+                ctx.state is not _WAITING
+                or (result.__class__ is not JsonResult and getattr(result, "result_type", None) != "complete")
+            )
         ):
             return None
         dropped: DroppedFields | None = None
@@ -153,6 +154,9 @@ class Engine:
             if convert is not None:
                 dropped = []
                 encoded = convert(result, dropped)
+                if encoded.__class__ is Raw:
+                    line = _encode(Response("2.0", id, encoded))
+                    return None if _NEWLINE in line or (len(line) > SHORT and is_too_deep(line)) else line
             if not ctx.metadata.is_modern:
                 text = line = _encode(Response("2.0", id, encoded))
             elif (

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import Raw
 
 from mcpspec.support.methods import Method
 from typedmcp import dialect
@@ -116,14 +116,3 @@ class RecordCalls:
             return msgspec.json.decode(raw)
         except ValueError as error:
             raise ProtocolError(f"result: {error}").attach_call(method, id) from error
-
-    async def call_raw(self, method: str, params: dict[str, Any], options: CallOptions) -> Raw:
-        """Call a method with plain JSON as parameters, and return its result as the server sent it."""
-        session = self._connection.session
-        if session is None or session.has_ended:
-            session = await self._connection.connect()
-        encoder = self._connection.encoder
-        meta = encoder.meta(encoder.members(options))
-        if meta is not UNSET:
-            params["_meta"] = meta
-        return (await self._calls.exchange(session, method, params, options))[0]

@@ -86,6 +86,11 @@ class RequestEncoder:
             self._converters[method] = convert
         return convert(params, meta)
 
+    def raw_params(self, params: Mapping[str, Any], options: CallOptions) -> dict[str, Any]:
+        """Return the parameters of a call that is made for somebody else, whose `_meta` the client writes."""
+        meta = self.meta(self.members(options) if options else None)
+        return {**params} if meta is UNSET else {**params, "_meta": meta}
+
     def plain_params(self, params: Mapping[str, Any] | None, options: CallOptions) -> dict[str, Any]:
         """Return the parameters of a method that the protocol does not have. A `_meta` in `params` takes precedence."""
         own = dict(params or {})

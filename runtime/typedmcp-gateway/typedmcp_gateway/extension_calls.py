@@ -57,7 +57,7 @@ async def send_plain(lease: ServerLease, params: dict[str, Raw], call: Forwarded
 
 async def _send(lease: ServerLease, params: dict[str, Raw], call: ForwardedCall, member: str | None) -> Any:
     """Make the call. `member` is the parameter that a header repeats."""
-    options = call_options(lease, call, input_capabilities(call.ctx), None)
+    options = call_options(lease.server, call, input_capabilities(call.ctx))
     sent: dict[str, Any] = {**params}
     if member is not None and member in sent:
         sent[member] = msgspec.json.decode(sent[member])

@@ -73,6 +73,7 @@ class Forwarder:
         """Connects to a server, so that its revision is known."""
         self._workers = workers
         """Passes attempts to other workers; None if there is one."""
+        self._worker = "" if workers is None else workers.worker
 
     def forward(
         self, server: GatewayServer, params: Any, ctx: Context, caller: GatewayCaller, *, is_plain: bool = True
@@ -125,9 +126,8 @@ class Forwarder:
     ) -> Awaitable[Any]:
         """Make a call at a server. It has a task of its own if its client may be asked something meanwhile."""
         capabilities = input_capabilities(ctx)
-        can_ask = ctx.accepts_input and can_be_asked(capabilities)
-        worker = "" if self._workers is None else self._workers.worker
-        call = ForwardedCall(ctx, caller, can_ask=can_ask, worker=worker)
+        can_ask = bool(capabilities) and ctx.accepts_input and can_be_asked(capabilities)
+        call = ForwardedCall(ctx, caller, can_ask=can_ask, worker=self._worker)
         making = self._send(server, params, call, capabilities, state, is_plain=is_plain)
         if not can_ask or server.is_stateless:
             return making
@@ -165,9 +165,9 @@ class Forwarder:
                 if not server.is_stateless:
                     await follow_level(lease, ctx)
                 client, method = lease.client, ctx.method
-                options = call_options(lease, call, capabilities, self._answer_seconds if call.can_ask else None)
+                options = call_options(server, call, capabilities, self._answer_seconds if call.can_ask else None)
                 if is_plain and server.revision == ctx.revision:
-                    plain = plain_params(ctx.raw_params(), params, state)
+                    plain = plain_params(ctx, params, state)
                     if "task" in plain and FEATURES[client.revision].has_tasks:
                         del plain["task"]  # the gateway declares no tasks there, so the call is a usual one
                     result = pass_result(client, method, await client.send_raw(method, plain, **options), ctx)
@@ -212,7 +212,7 @@ class Forwarder:
         """Send a notification that only extensions know. Raises `RemoteError` if the server cannot be reached."""
 
         async def notify(lease: ServerLease, call: ForwardedCall) -> None:
-            options = call_options(lease, call, input_capabilities(ctx), None)
+            options = call_options(server, call, input_capabilities(ctx))
             sent: dict[str, Any] = {name: options.get(name) for name in ("meta", "capabilities")}
             await lease.client.notify(ctx.method, params, **sent)
 

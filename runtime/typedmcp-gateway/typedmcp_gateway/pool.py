@@ -224,13 +224,9 @@ class ClientPool:
     def try_acquire(self, lease: ClientLease) -> _Slot | None:
         """Return the slot for a lease if its client can be used at once."""
         slot = self._slots.get((lease.name, lease.identity, 0))
-        if (
-            slot is None
-            or lease.is_exclusive
-            or not slot.is_connected
-            or get_running_loop().time() - slot.checked >= self._check_after
-            or not slot.turns.try_acquire()
-        ):
+        if slot is None or lease.is_exclusive or (client := slot.client) is None or not client.is_connected:
+            return None
+        if get_running_loop().time() - slot.checked >= self._check_after or not slot.turns.try_acquire():
             return None
         slot.users += 1
         return slot

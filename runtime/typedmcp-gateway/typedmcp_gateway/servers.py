@@ -10,7 +10,6 @@ from typing import Any, Final, NamedTuple
 from weakref import WeakValueDictionary
 
 import msgspec
-from msgspec import Raw
 
 from typedmcp import Client, ConnectOptions, Context, Diagnostic, DiagnosticKind
 from typedmcp.building import to_builtins
@@ -47,8 +46,6 @@ __all__ = [
 
 _OWN_MEMBERS: Final = frozenset(("name", "uri", "cursor", "ref"))
 """The parameters that the gateway may have changed."""
-_ROUND_MEMBERS: Final = frozenset(("requestState", "inputResponses"))
-"""The parameters of a call that is repeated with the answers of its client."""
 _INPUTS: Final = ("sampling", "elicitation", "roots")
 """The capabilities of clients for questions."""
 _OF_CLIENTS: Final = frozenset(
@@ -125,10 +122,10 @@ class ServerStatus(NamedTuple):
 class ServerLease:
     """The use of a client of a server. `Leases.lease` makes it. `with` ends it, after `try_enter` or `enter`."""
 
-    __slots__ = (
-        "_call", "_caller", "_has_connection", "_has_turn", "_is_own", "_leases", "_number", "_pooled", "_server",
-        "_slot", "client", "questions",
-    )  # fmt: skip
+    client: Client
+    """The client, once the lease is entered."""
+    _has_turn: bool = False
+    _has_connection: bool = False
 
     def __init__(
         self,
@@ -141,33 +138,29 @@ class ServerLease:
         is_own: bool = False,
         number: tuple[ConnectionNumbers, int] | None = None,
     ) -> None:
-        self.client: Client
-        """The client, once the lease is entered."""
         self.questions: ServerQuestions = questions
         """The callbacks of the client."""
+        self.server: GatewayServer = server
         self._leases = leases
-        self._server = server
         self._caller = caller
         self._call = call
         self._pooled: ClientLease = questions.lease
         self._number = number
         # Subscriptions, which have no call, are limited apart.
         self._is_own = is_own and call is not None and caller.client is not None
-        self._has_connection = self._has_turn = False
-        self._slot: Any = None
 
     def try_enter(self) -> bool:
         """Enter the lease if nothing has to be waited for. Return whether it is entered."""
         call, shares = self._call, self.questions.shares
         if self._is_own or (call is not None and not shares.try_enter(self._caller)):
             return False
-        self._slot = self._leases.pool.try_acquire(self._pooled)
-        if self._slot is None:
+        slot = self._leases.pool.try_acquire(self._pooled)
+        if slot is None:
             if call is not None:
                 shares.leave(self._caller)
             return False
         self._has_turn = call is not None
-        self._begin()
+        self._begin(slot)
         return True
 
     async def enter(self) -> ServerLease:
@@ -180,16 +173,16 @@ class ServerLease:
             if self._call is not None:
                 await self.questions.shares.enter(caller)
                 self._has_turn = True
-            self._slot = await leases.pool.acquire(self._pooled, caller.turn)
+            slot = await leases.pool.acquire(self._pooled, caller.turn)
         except BaseException:
             self._leave()
             raise
-        self._begin()
+        self._begin(slot)
         return self
 
-    def _begin(self) -> None:
-        self.client = self._slot.client
-        server, description = self._server, self.client.server
+    def _begin(self, slot: Any) -> None:
+        self._slot, self.client = slot, slot.client
+        server, description = self.server, self.client.server
         if server.description is not description:
             server.describe(description)
         server.error = None
@@ -198,7 +191,7 @@ class ServerLease:
 
     def keep(self, seconds: float) -> None:
         """Keep the server's process, which alone may know a state or a task, for some seconds after this use."""
-        if not is_url(self._server.entry.target):
+        if not is_url(self.server.entry.target):
             self._leases.pool.keep(self._slot, seconds)
 
     def __enter__(self) -> ServerLease:
@@ -383,7 +376,7 @@ class Leases:
 
 
 def call_options(
-    lease: ServerLease, call: ForwardedCall, capabilities: Mapping[str, Any], seconds: float | None
+    server: GatewayServer, call: ForwardedCall, capabilities: Mapping[str, Any], seconds: float | None = None
 ) -> dict[str, Any]:
     """Return the options of a call at a server, with the `_meta` of its client.
 
@@ -391,11 +384,11 @@ def call_options(
     """
     ctx = call.ctx
     options: dict[str, Any] = {}
-    if is_modern(lease.client.revision):
+    if server.is_stateless:
         if capabilities:  # the client itself has none there
             options["capabilities"] = capabilities
-        if ctx.log_level is not None:
-            options["log_level"] = ctx.log_level
+        if (level := ctx.log_level) is not None:
+            options["log_level"] = level
     given: dict[str, Any] = ctx.meta or {}
     if not given.keys() <= _OF_CLIENTS:
         meta = {name: value for name, value in given.items() if not name.startswith(META_PREFIX)}
@@ -425,18 +418,18 @@ async def follow_level(lease: ServerLease, ctx: Context) -> None:
 _decode_plain = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-def plain_params(encoded: Mapping[str, Raw], params: Any, state: str | None) -> dict[str, Any]:
-    """Return the parameters of a message as its client wrote them, with the names and answers of `params`.
+def plain_params(ctx: Context, params: Any, state: str | None) -> dict[str, Any]:
+    """Return the parameters of a request as its client wrote them, with the names and answers of `params`.
 
     `state` is the state that the server gave for the next attempt.
     """
-    plain: dict[str, Any] = {**encoded}
-    for member in encoded.keys() & _OWN_MEMBERS:
+    plain: dict[str, Any] = ctx.raw_params()
+    for member in plain.keys() & _OWN_MEMBERS:
         value = getattr(params, member)
-        plain[member] = value if isinstance(value, str) else to_builtins(value)
+        plain[member] = value if value.__class__ is str else to_builtins(value)
     if plain.get("cursor", "") is None:
         del plain["cursor"]
-    if not plain.keys().isdisjoint(_ROUND_MEMBERS):
+    if "requestState" in plain or "inputResponses" in plain:
         answers: Mapping[str, Any] = params.input_responses or {}
         written = plain.pop("inputResponses", None)
         given: dict[str, Any] = {} if written is None else _decode_plain(written)

@@ -43,27 +43,18 @@ class _ClientShares:
         """Begin a use; wait for it if necessary. Raises `RequestTimeoutError` if it waits for too long."""
         if client is None:
             return
-        limit = self._limits.get(client) or self._add(client)
-        try:
-            await limit.acquire(caller, _WAIT_SECONDS, self._what)
-        finally:
-            self._drop_unused(client, limit)
+        await (self._limits.get(client) or self._add(client)).acquire(caller, _WAIT_SECONDS, self._what)
 
     def _add(self, client: ClientKey) -> FairLimit:
+        if len(self._limits) >= _REMEMBERED_CLIENTS:
+            self._limits = {each: limit for each, limit in self._limits.items() if limit.used or limit.waiting}
         limit = self._limits[client] = FairLimit(self.share)
         return limit
 
     def leave(self, client: ClientKey) -> None:
         """End a use."""
-        if client is None:
-            return
-        limit = self._limits[client]
-        limit.release()
-        self._drop_unused(client, limit)
-
-    def _drop_unused(self, client: ClientKey, limit: FairLimit) -> None:
-        if len(self._limits) > _REMEMBERED_CLIENTS and not limit.used and not limit.waiting:
-            self._limits.pop(client, None)
+        if client is not None:
+            self._limits[client].release()
 
 
 class CallShares:

@@ -154,6 +154,17 @@ def undescribed(a: str) -> str:
     return a
 
 
+@each("page, expected", [(None, []), (2, []), (1, ["list of Tool: 1 of 2"])])
+def test_a_list_of_which_many_clients_would_see_a_part_is_found(page: int | None, expected: list[str]) -> None:
+    server = Server(page=page)
+    for name in ("a", "b"):
+        server.add_tool(lambda: "", name=name, description="Do it.")
+    server.add_resource(lambda: "", "data://a", description="Data.")
+    server.add_resource(lambda a: a, "data://{a}", description="Data.")
+    found = [each for each in server.check() if each.rule == "page"]
+    assert [f"{each.item}: {each.text.partition('first ')[2].partition(';')[0]}" for each in found] == expected
+
+
 def test_mounted_servers_are_checked_under_their_outer_names() -> None:
     inner, outer = Server("inner"), Server("outer")
     inner.add_tool(lambda: "", name="a" * 60, description="A tool.")
@@ -213,6 +224,6 @@ def test_completions_of_what_does_not_exist_are_found() -> None:
     inner.add_prompt(later, name="named")
     server.mount(inner, "in")
     assert [str(found) for found in server.check()] == [
-        "completion absent: error: neither a prompt nor a resource template has this name [completion]",
+        "completion absent: error: no prompt or resource template has this name [completion]",
         "completion later: error: it has no argument 'm' [completion]",
     ]

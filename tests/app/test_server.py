@@ -1047,7 +1047,7 @@ def test_lists_come_in_pages() -> None:
                 ["t3", "t4", "t5"],
             ]
             assert [tool.name async for tool in client.tools()] == [f"t{number}" for number in range(8)]
-            for cursor in ("t99", "-1:t0", "9" * 5000 + ":t0"):
+            for cursor in ("t99", "-1:t0", "3:t2", "9" * 5000 + ":t0"):
                 with pytest.raises(typedmcp.InvalidParamsError, match="invalid cursor"):
                     await client.list_tools(cursor)
 

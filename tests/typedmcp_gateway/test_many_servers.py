@@ -148,6 +148,26 @@ def test_a_policy_decides_what_is_seen_and_used() -> None:
     assert {("day", "tools", "text"), ("lib", "tools", "lend"), ("lib", "resources", "book://tea")} <= asked
 
 
+@each("pages, expected", [(3, [3]), (64, [64]), (65, [64, 1]), (150, [64, 64, 22])])
+def test_lists_of_servers_are_read_to_the_end_up_to_a_limit(pages: int, expected: list[int]) -> None:
+    server = typedmcp.Server("long", page=1)
+    for number in range(pages):
+        server.add_tool(lambda: "", name=f"t{number}")
+    several = Gateway(servers={"long": typedmcp.ServerConfig(server), "other": typedmcp.Server("other")})
+
+    async def main() -> None:
+        for gateway in (Gateway(servers={"long": typedmcp.ServerConfig(server)}), several):
+            async with typedmcp.connect(gateway) as client:
+                cursor, found = None, list[int]()
+                while not found or cursor is not None:
+                    page = await client.list_tools(cursor)
+                    cursor = page.next_cursor
+                    found.append(len(page.tools))
+                assert found == expected
+
+    run(main())
+
+
 def test_a_cursor_of_something_else_is_rejected() -> None:
     gateway = Gateway(servers={"day": everyday(), "lib": library()})
 

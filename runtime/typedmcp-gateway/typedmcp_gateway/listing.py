@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -40,20 +41,20 @@ LISTS: Final[Mapping[str, ListPlace]] = {
 
 def merge(
     place: ListPlace,
-    pages: Mapping[GatewayServer, Any],
+    pages: Mapping[GatewayServer, Sequence[Any]],
     is_visible: Callable[[GatewayServer, str], bool],
     *,
     is_private: bool,
     is_complete: bool,
 ) -> Any:
-    """Return one page with the items of several, which are all typed or all plain JSON.
+    """Return one page with the items of several of each server, which are all typed or all plain JSON.
 
     Items are left out that are not visible, or whose name another item has. `is_private` is true if the list depends
     on the principal, `is_complete` if no server failed: a list without one of them must not be kept.
     """
-    first = next(iter(pages.values()))
+    first, *_ = next(iter(pages.values()))
     items: dict[str, Any] = {}
-    for server, page in pages.items():
+    for server, page in ((server, page) for server, several in pages.items() for page in several):
         own_items: list[Any] = page[place.member] if is_object(page) else getattr(page, place.attribute)
         own_names = server.listed.setdefault(place.member, set())
         for item in own_items:
@@ -66,7 +67,7 @@ def merge(
             if name is not None and name not in items and is_visible(server, own):
                 items[name] = _renamed(item, name) if name != own else item
     listed = list(items.values())
-    ttl, is_shared = _cache_of(pages.values())
+    ttl, is_shared = _cache_of(chain.from_iterable(pages.values()))
     if ttl is not None and not is_complete:
         ttl = 0
     made: Any

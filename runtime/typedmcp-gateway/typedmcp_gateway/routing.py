@@ -26,6 +26,8 @@ __all__ = ["Route", "Router"]
 Route: TypeAlias = Callable[[Any, Context, GatewayCaller, Audit], Awaitable[Any]]
 """Returns the result of a request: an awaitable that raises `RemoteError`."""
 
+_MAX_PAGES: Final = 64
+"""Pages of one server that become one page. Clients get a cursor for those after them."""
 _MAX_FOUND: Final = 1024
 """Names whose server is remembered."""
 _MAX_FOUND_NAME: Final = 128
@@ -102,7 +104,7 @@ class Router:
             *(self._list_one(each, cursors[each.name], params, ctx, caller, is_plain=is_plain) for each in servers),
             return_exceptions=True,
         )
-        pages: dict[GatewayServer, Any] = {}
+        pages: dict[GatewayServer, list[Any]] = {}
         for server, answer in zip(servers, answers, strict=True):
             if not isinstance(answer, BaseException):
                 pages[server] = answer
@@ -118,7 +120,7 @@ class Router:
             is_private=self._policy is not None,
             is_complete=len(pages) == len(servers),
         )
-        following = {server.name: cursor for server, page in pages.items() if (cursor := _next_cursor(page))}
+        following = {server.name: cursor for server, page in pages.items() if (cursor := _next_cursor(page[-1]))}
         cursor = next(iter(following.values()), None) if len(self._servers) == 1 else encode_cursor(following)
         if cursor is None:
             return made
@@ -133,9 +135,14 @@ class Router:
         caller: GatewayCaller,
         *,
         is_plain: bool,
-    ) -> Any:
-        own = _replace(params, cursor=cursor)
-        return _decoded(await self._forwarder.forward(server, own, ctx, caller, is_plain=is_plain))
+    ) -> list[Any]:
+        """Return the pages of a server, to the last one: clients of several frameworks read only one page."""
+        pages: list[Any] = []
+        while not pages or (cursor and len(pages) < _MAX_PAGES):
+            own = _replace(params, cursor=cursor)
+            pages.append(_decoded(await self._forwarder.forward(server, own, ctx, caller, is_plain=is_plain)))
+            cursor = _next_cursor(pages[-1])
+        return pages
 
     # Resources and completion
 

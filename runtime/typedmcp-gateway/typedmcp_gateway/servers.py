@@ -427,7 +427,9 @@ def plain_params(ctx: Context, params: Any, state: str | None) -> dict[str, Any]
     for member in plain.keys() & _OWN_MEMBERS:
         value = getattr(params, member)
         plain[member] = value if value.__class__ is str else to_builtins(value)
-    if plain.get("cursor", "") is None:
+    if (cursor := getattr(params, "cursor", None)) is not None:
+        plain["cursor"] = cursor  # that of a further page may be the gateway's own
+    elif "cursor" in plain:
         del plain["cursor"]
     if "requestState" in plain or "inputResponses" in plain:
         answers: Mapping[str, Any] = params.input_responses or {}

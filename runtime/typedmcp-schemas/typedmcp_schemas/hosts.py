@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from typedmcp_schemas.ecma_patterns import to_ecma_pattern
 from typedmcp_schemas.json_types import is_array, is_object
 from typedmcp_schemas.keywords import LIST_KEYWORDS, MAP_KEYWORDS, SCHEMA_KEYWORDS
 
 __all__ = [
-    "MAX_NAME", "SchemaRefusal", "find_invalid_patterns", "find_refusals", "find_undescribed", "find_wrong_defaults",
+    "MAX_NAME", "Finding", "Rule", "SchemaRefusal", "check_collisions", "check_descriptions", "check_schemas",
+    "check_tool_name", "find_invalid_patterns", "find_refusals", "find_undescribed", "find_wrong_defaults",
     "replace_forbidden",
 ]  # fmt: skip
 
@@ -21,6 +23,31 @@ _FORBIDDEN: Final = re.compile(r"[^a-zA-Z0-9_-]")
 _PROPERTY: Final = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _ALL: Final = ("openai", "anthropic", "gemini")
 _AT_ROOT: Final = ("anyOf", "oneOf", "allOf", "not", "enum")
+
+
+Rule: TypeAlias = Literal[
+    "name", "host-name", "name-collision", "host-schema", "header", "default", "description", "completion", "page"
+]
+"""The rule that is broken; `docs/cli.md` describes them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A finding about a tool, or another item of a server."""
+
+    rule: Rule
+    severity: Literal["error", "warning"]
+    """`error` if clients or hosts refuse the item, `warning` if it works less well than it could."""
+    item: str
+    """The kind of the item and its name or URI, such as `tool add`."""
+    text: str
+    """The fault, and how to write it."""
+    hosts: tuple[str, ...] = ()
+    """The APIs whose hosts refuse it; empty if it does not depend on the host."""
+
+    def __str__(self) -> str:
+        hosts = f" ({', '.join(self.hosts)})" if self.hosts else ""
+        return f"{self.item}: {self.severity}: {self.text}{hosts} [{self.rule}]"
 
 
 class SchemaRefusal(NamedTuple):
@@ -37,6 +64,50 @@ def replace_forbidden(name: str) -> str:
     """Return a tool's name with `_` for characters that an API does not allow, and before a digit or `-`."""
     made = _FORBIDDEN.sub("_", name)
     return made if made[:1].isalpha() or made[:1] == "_" else f"_{made}"
+
+
+def check_tool_name(name: str) -> Iterator[Finding]:
+    """Yield the finding about a tool's name that the APIs do not take as it is."""
+    if len(name) > MAX_NAME:
+        text = f"the name has {len(name)} characters; APIs allow {MAX_NAME}"
+        yield Finding("host-name", "error", f"tool {name}", text, _ALL)
+    elif (made := replace_forbidden(name)) != name:
+        yield Finding("host-name", "warning", f"tool {name}", f"hosts have to write the name as {made}", _ALL)
+
+
+def check_collisions(names: Iterable[str]) -> Iterator[Finding]:
+    """Yield the findings about names of tools that the APIs do not tell apart."""
+    first: dict[str, str] = {}
+    for name in names:
+        other = first.setdefault(replace_forbidden(name)[:MAX_NAME], name)
+        if other != name:
+            yield Finding("name-collision", "error", f"tool {name}", f"in the APIs of hosts it has the name of {other}")
+
+
+def check_schemas(
+    item: str, description: str | None, input_schema: Mapping[str, Any], output_schema: Mapping[str, Any] | None
+) -> Iterator[Finding]:
+    """Yield the findings about the schemas of a tool, and about what they do not say."""
+    found = [("input", each) for each in find_refusals(input_schema)]
+    found += [("output", each) for each in find_invalid_patterns(output_schema or {})]
+    for name, refusal in found:
+        place = f"{refusal.path}: " if refusal.path else ""
+        # Hosts of one API alone often convert. One output schema breaks the whole list of TypeScript's SDK 1.x.
+        is_error = len(refusal.hosts) > 1 or name == "output"
+        severity: Literal["error", "warning"] = "error" if is_error else "warning"
+        yield Finding("host-schema", severity, item, f"{name} schema: {place}{refusal.text}", refusal.hosts)
+    for text in find_wrong_defaults(input_schema):
+        yield Finding("default", "warning", item, text)
+    yield from check_descriptions(item, description, find_undescribed(input_schema))
+
+
+def check_descriptions(item: str, description: str | None, undescribed: Iterable[str] = ()) -> Iterator[Finding]:
+    """Yield the findings about an item without a description, and about its parameters without one."""
+    if not description:
+        yield Finding("description", "warning", item, "it has no description; write a docstring")
+    for name in undescribed:
+        text = f"the parameter {name} has no description; write it in the docstring, or as Annotated[…, text]"
+        yield Finding("description", "warning", item, text)
 
 
 def find_invalid_patterns(schema: Mapping[str, Any]) -> Iterator[SchemaRefusal]:

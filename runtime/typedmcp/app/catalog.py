@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar, assert_never
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, assert_never
 from weakref import WeakSet, ref
+from zlib import crc32
 
 import msgspec
 
@@ -236,21 +237,23 @@ def _split_scheme(uri: str) -> tuple[str, str, str]:
 
 T = TypeVar("T")
 
-_MAX_CURSOR_DIGITS: Final = 9
-
 
 def paginate(items: Sequence[tuple[str, T]], cursor: object, page_size: int | None) -> tuple[list[T], str | None]:
     """Return one page of named items, and the cursor of the next page.
 
-    A cursor is an index and the name of the item before it. If that item has been removed, others may have been, too.
-    Then the page begins early enough that an item may be listed twice, but none is missed.
+    A cursor has the name of the item before the page. If that item has been removed, others may have been, too. Then
+    the list begins again: an item may be listed twice, but none is missed.
     """
     start = 0
     if isinstance(cursor, str):
-        index, _, name = cursor.partition(":")
-        if not index.isdecimal() or len(index) > _MAX_CURSOR_DIGITS:
+        _, _, last = cursor.partition(":")
+        if cursor != _cursor_after(last):
             raise InvalidParamsError("invalid cursor: list again from the start, without a cursor", {"cursor": cursor})
-        names = [name for name, _ in items]
-        start = names.index(name) + 1 if name in names else max(0, int(index) - (page_size or 0))
+        start = next((index for index, (name, _) in enumerate(items, 1) if name == last), 0)
     end = len(items) if page_size is None else start + page_size
-    return [item for _, item in items[start:end]], f"{end}:{items[end - 1][0]}" if end < len(items) else None
+    return [item for _, item in items[start:end]], _cursor_after(items[end - 1][0]) if end < len(items) else None
+
+
+def _cursor_after(name: str) -> str:
+    """Return the cursor of the page after an item, with a checksum, so that other texts are no cursors."""
+    return f"{crc32(name.encode()):x}:{name}"

@@ -47,14 +47,14 @@ from typedmcp.server.lifespan import Lifespan
 from typedmcp.server.run import serve
 
 if TYPE_CHECKING:
-    from typedmcp.app.checks import Finding
     from typedmcp.protocol.extensions import Extension
     from typedmcp.server.extension_setup import AdaptTool, OfferedExtension
     from typedmcp.server.http.asgi import AsgiOptions
+    from typedmcp_schemas.hosts import Finding
 else:
     Extension = ForwardRef("Extension", module="typedmcp.protocol.extensions")
     OfferedExtension = ForwardRef("OfferedExtension", module="typedmcp.server.extension_setup")
-    Finding = ForwardRef("Finding", module="typedmcp.app.checks")
+    Finding = ForwardRef("Finding", module="typedmcp_schemas.hosts")
     AsgiOptions = ForwardRef("AsgiOptions", module="typedmcp.server.http.asgi")  # for `inspect.signature`
 
 __all__ = ["Server"]
@@ -366,7 +366,7 @@ class Server:
             (name, argument, self._catalog.find_item("prompts", name) or self._catalog.resources.get(name))
             for name, argument in self._completions.targets
         ]
-        return [*check_items(tools, prompts, resources), *check_completions(completed)]
+        return [*check_items(tools, prompts, resources, self._page_size), *check_completions(completed)]
 
     # Serving
 

@@ -136,7 +136,7 @@ class ServerDefaults(TypedDict, total=False):
 
 
 def _log_diagnostic(diagnostic: Diagnostic) -> None:
-    level = logging.WARNING if diagnostic.kind is DiagnosticKind.INTERNAL_ERROR else logging.DEBUG
+    level = logging.ERROR if diagnostic.kind is DiagnosticKind.INTERNAL_ERROR else logging.DEBUG
     log_failure(level, f"{diagnostic.kind}: {diagnostic.text}", diagnostic.error)
 
 

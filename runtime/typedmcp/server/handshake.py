@@ -107,15 +107,16 @@ class Handshake:
 
     def _result(self, revision: str, dropped: DroppedFields) -> Any:
         exact, config = structs_of(revision), self._config
+        declared = to_builtins(downgrade(config.capabilities, revision, dropped))
+        if not self._has_session:  # the members of these promise notifications of changes
+            declared |= {name: {} for name in ("tools", "prompts", "resources") if name in declared}
         result = exact.InitializeResult(
             protocol_version=revision,
-            capabilities=downgrade(config.capabilities, revision, dropped),
+            capabilities={**declared, **self._added_capabilities(revision)},
             server_info=downgrade(config.info, revision, dropped),
         )
         if config.instructions is not None:
             result.instructions = config.instructions
-        if added := self._added_capabilities(revision):
-            result.capabilities = {**to_builtins(result.capabilities), **added}
         return result
 
     def _added_capabilities(self, revision: str) -> dict[str, Any]:

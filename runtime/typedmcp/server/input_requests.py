@@ -22,6 +22,7 @@ from mcpspec.support.structs import to_builtins
 from typedmcp import dialect
 from typedmcp.errors import (
     INTERNAL_ERROR,
+    INVALID_REQUEST,
     PARSE_ERROR,
     CallLostError,
     ConnectionLostError,
@@ -116,7 +117,7 @@ class InputRequests:
             raise InputUnavailableError(f"{ctx.method} has its response already: it cannot ask the client for input")
         if ctx.cancelled:
             raise InputUnavailableError(f"{ctx.method} was cancelled: it cannot ask the client for input")
-        requests = check_requests(ctx, requests)
+        requests = self._check(ctx, requests)
         if not ctx.metadata.features.has_input_requests:
             return await self._call_client(ctx, requests)
         attempt = ctx.attempt = ctx.attempt or Attempt()
@@ -137,7 +138,7 @@ class InputRequests:
             result = to_struct(result)
             if not ctx.method_codec.accepts_input:
                 raise UsageError(f"{ctx.method} cannot ask the client for input")
-            requests = check_requests(ctx, result.input_requests or {})
+            requests = self._check(ctx, result.input_requests or {})
             if not ctx.metadata.features.has_input_requests:
                 self._calls.spawn(ctx, self._ask_and_repeat(ctx, requests, result.request_state))
                 return
@@ -146,6 +147,13 @@ class InputRequests:
             self._calls.fail(ctx, error)
             return
         self._calls.send_result(ctx, encoded)
+
+    def _check(self, ctx: Context, requests: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Check requests as `check_requests` does. Raises `RemoteError` without the session that they need."""
+        if self._session.is_shared and not ctx.metadata.features.has_input_requests:
+            text = f"{ctx.method} asks for input, which on {ctx.revision} needs a session; it has sessions=False"
+            raise RemoteError(INVALID_REQUEST, text)
+        return check_requests(ctx, requests)
 
     # Modern revisions
 
@@ -205,8 +213,6 @@ class InputRequests:
 
     async def _call_once(self, ctx: Context, request: Any) -> Any:
         """Send one request to the client, and return its result in the dialect."""
-        if self._session.is_shared:
-            raise InputUnavailableError("a client without a session cannot be asked for input")
         method = request.method
         dropped: DroppedFields = []
         params = None if request.params is None else downgrade_request(method, request.params, ctx.revision, dropped)

@@ -195,7 +195,7 @@ class Subscriptions:
         return {}
 
     def _require(self, method: str) -> None:
-        if not self._can_subscribe():
+        if self._session.is_shared or not self._can_subscribe():  # a client without a session cannot be notified
             raise MethodNotFoundError(method)
 
     def add(self, channel: Channel, uri: str) -> None:

@@ -6,17 +6,24 @@ write between the messages, or read them.
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import sys
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from select import select
+from typing import Any, Final
 
 from typedmcp.transports import HIGH_WATER, Transport
 from typedmcp.transports.files import FileTransport
 from typedmcp.transports.streams import StreamTransport
 
 __all__ = ["stdio"]
+
+_CHUNK: Final = 512
+"""Bytes that a pipe takes without blocking once it takes any, on every system (`PIPE_BUF` of POSIX)."""
+_DROPPED: Final = b"\n[%d bytes of logs and prints were dropped, since nobody read standard error]\n"
 
 
 @asynccontextmanager
@@ -31,21 +38,63 @@ async def stdio(*, high_water: int = HIGH_WATER) -> AsyncGenerator[Transport]:
     os.close(empty)
     os.dup2(2, 1)
     sys.stdout.flush()  # text that was printed before and is still buffered would be read as a message
-    try:
-        if _can_poll(source) and _can_poll(sink):
-            transport: Transport = StreamTransport(source, sink, high_water)
-        else:
-            transport = FileTransport(source, sink, high_water)
+    with _dropping():
         try:
-            yield transport
+            if _can_poll(source) and _can_poll(sink):
+                transport: Transport = StreamTransport(source, sink, high_water)
+            else:
+                transport = FileTransport(source, sink, high_water)
+            try:
+                yield transport
+            finally:
+                await transport.close()
         finally:
-            await transport.close()
+            sys.stdout.flush()
+            os.dup2(sink, 1)
+            os.dup2(source, 0)
+            os.close(source)
+            os.close(sink)
+
+
+class _LossyFile(io.FileIO):
+    """Standard error that drops what its reader does not take, so that writing to it never blocks the event loop."""
+
+    dropped = 0
+    """Bytes that were dropped and not reported yet."""
+
+    def write(self, data: Any) -> int:
+        if self.dropped and self._can_write():
+            count, self.dropped = self.dropped, 0
+            super().write(_DROPPED % count)
+        for begin in range(0, len(data), _CHUNK):
+            if not self._can_write():
+                self.dropped += len(data) - begin
+                break
+            super().write(data[begin : begin + _CHUNK])
+        return len(data)
+
+    def _can_write(self) -> bool:
+        return bool(select((), (self,), (), 0)[1])
+
+
+@contextmanager
+def _dropping() -> Generator[None]:
+    """Let the streams of Python, which loggers may hold, write to a file that drops, if standard error is a pipe."""
+    own = (sys.__stdout__, sys.__stderr__) if _can_poll(2) else ()
+    streams: list[Any] = [stream for stream in own if isinstance(stream, io.TextIOWrapper)]
+    before, lossy = [stream.buffer for stream in streams], _LossyFile(2, "w", closefd=False)
+    try:
+        for stream in streams:
+            _use_buffer(stream, lossy)
+        yield
     finally:
-        sys.stdout.flush()
-        os.dup2(sink, 1)
-        os.dup2(source, 0)
-        os.close(source)
-        os.close(sink)
+        for stream, buffer in zip(streams, before, strict=True):
+            _use_buffer(stream, buffer)
+
+
+def _use_buffer(stream: Any, buffer: Any) -> None:
+    stream.flush()
+    stream.__init__(buffer, stream.encoding, stream.errors, None, stream.line_buffering, stream.write_through)
 
 
 def _can_poll(descriptor: int) -> bool:

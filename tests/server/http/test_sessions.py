@@ -1370,6 +1370,30 @@ async def test_legacy_revisions_can_be_served_without_sessions(revision: str) ->
             assert (reply.status, reply.headers["allow"]) == (405, "POST")
 
 
+@each("revision", LEGACY)
+@in_loop
+async def test_without_sessions_nothing_is_promised_that_cannot_come(revision: str) -> None:
+    server = typedmcp.Server("promising")
+
+    @server.resource("test://value")
+    def value() -> str:
+        return "value"
+
+    @server.tool
+    async def ask(ctx: typedmcp.Context) -> str:
+        return (await ctx.elicit("Go on?", bool)).action
+
+    async with serving(server, sessions=False) as served:
+        reply = await served.post(initialize(revision, capabilities=ASKS))
+        declared = reply.json["result"]["capabilities"]
+        assert (declared["tools"], declared["resources"]) == ({}, {})
+        headers = {"mcp-protocol-version": revision}
+        subscribe = message(id=1, method="resources/subscribe", params={"uri": "test://value"})
+        assert (await served.post(subscribe, headers)).code == -32601
+        error = (await served.post(calling(1, "ask"), headers)).json["error"]
+        assert (error["code"], "sessions=False" in error["message"]) == (-32600, True)
+
+
 @in_loop
 async def test_without_sessions_no_client_is_asked_for_input() -> None:
     async with serving(sessions=False) as served:

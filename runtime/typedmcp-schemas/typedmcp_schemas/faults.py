@@ -56,21 +56,23 @@ class _Search:
         self.is_cut = False
         """True if there may be faults in what was not searched."""
 
-    def find(self, place: str, value: object, hint: object, depth: int) -> None:
-        """Find the faults of a value: those of its parts, or else its own."""
+    def find(self, place: str, value: object, hint: object, depth: int) -> bool:
+        """Find the faults of a value: those of its parts, or else its own. Return whether it has any."""
         self._parts -= 1
         if self._parts < 0 or len(self.found) >= self._limit:
             self.is_cut = True
-            return
+            return False
         try:
             convert(value, hint)
         except (ValueConversionError, RecursionError) as error:
             before = len(self.found)
-            if depth < _MAX_DEPTH:
-                for part, item, inner in self._parts_of(value, hint):
-                    self.find(place + part, item, inner, depth + 1)
-            if len(self.found) == before:
+            parts = self._parts_of(value, hint) if depth < _MAX_DEPTH else ()
+            wrong = [part for part, item, inner in parts if self.find(place + part, item, inner, depth + 1)]
+            # The error of an array or a map does not say which item it is about. Those of records have own validators.
+            if len(self.found) == before and (not wrong or is_record(get_origin(hint) or hint)):
                 self.found += [each for each in self._faults_of(error, value, place) if not self._is_known(each.place)]
+            return True
+        return False
 
     def _is_known(self, place: str) -> bool:
         return is_known(place.partition("[]")[0], self._known)  # `[]` is a key that msgspec does not name

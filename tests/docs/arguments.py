@@ -21,7 +21,10 @@ from tests.interop import install
 from tests.interop.sloppy_arguments import call_all
 from tests.paths import ROOT
 
-__all__ = ["ENVIRONMENTS", "PAGE", "Case", "cases", "our_outcomes", "outcomes_of", "render", "to_cell"]
+__all__ = [
+    "ENVIRONMENTS", "PAGE", "Case", "call_others", "cases", "our_outcomes", "outcomes_of", "render", "to_cell",
+    "to_code",
+]  # fmt: skip
 
 PAGE = ROOT / "docs" / "arguments.md"
 _CASES = ROOT / "tests" / "app" / "sloppy_arguments.toml"
@@ -63,27 +66,33 @@ def our_outcomes() -> list[dict[str, str]]:
 
 def outcomes_of(library: str) -> list[dict[str, str]]:
     """Return what the server of another library does in each case."""
+    return call_others(library, [case.call for case in cases()])
+
+
+def call_others(library: str, calls: Sequence[tuple[str, Any]]) -> list[dict[str, str]]:
+    """Return what the server of another library does with calls."""
     command = [str(install.python(ENVIRONMENTS[library])), str(_SCRIPT), library]
-    given = json.dumps([case.call for case in cases()])
+    given = json.dumps(calls)
     done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=_PATIENCE, check=True)
     found: list[dict[str, str]] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
-def to_cell(outcome: dict[str, str]) -> str:
-    """Render an outcome: the value that the function got, or the text of the error."""
+def to_cell(outcome: dict[str, str], shown: int = _SHOWN) -> str:
+    """Render an outcome: the value that the function got, or the text of the error, up to some characters."""
     if "error" in outcome:
-        return f"rejected: {_code(_shorten(outcome['error']))}"
-    return _code(_shorten(outcome["value"])) if outcome["value"] else "no arguments"
+        return f"rejected: {to_code(_shorten(outcome['error'], shown))}"
+    return to_code(_shorten(outcome["value"], shown)) if outcome["value"] else "no arguments"
 
 
-def _shorten(text: str) -> str:
+def _shorten(text: str, shown: int) -> str:
     """Return a text on one short line, without the inputs and addresses that Pydantic adds."""
     lines = [line.strip() for line in text.splitlines() if "For further information" not in line]
-    return clip("; ".join(re.sub(r" \[type=.*\]$", "", line) for line in lines), _SHOWN)
+    return clip("; ".join(re.sub(r" \[type=.*\]$", "", line) for line in lines), shown)
 
 
-def _code(text: str) -> str:
+def to_code(text: str) -> str:
+    """Render a text as code in a cell of a table."""
     if "|" in text or "`" in text:
         return f"<code>{html.escape(text, quote=False).replace('|', '&#124;').replace('`', '&#96;')}</code>"
     return f"`{text}`" if text else "none"
@@ -97,7 +106,7 @@ def render(columns: Sequence[Sequence[dict[str, str]]]) -> str:
         if case.group != group:
             group = case.group
             lines.append(f"\n## {group}\n\n{_HEAD}")
-        cells = [_code(case.takes), _code(case.sends), case.seen, *map(to_cell, outcomes)]
+        cells = [to_code(case.takes), to_code(case.sends), case.seen, *map(to_cell, outcomes)]
         lines.append(f"| {' | '.join(cells)} |\n")
     return "".join(lines)
 

@@ -1,4 +1,6 @@
-"""Call tools with the arguments of `tests/app/sloppy_arguments.toml`: `sloppy_arguments.py LIBRARY < cases.json`.
+"""Call tools with given arguments, such as those of `tests/app/sloppy_arguments.toml` and `wrong_calls.toml` there.
+
+    sloppy_arguments.py LIBRARY < cases.json
 
 A case is the parameters of a function and the arguments of a call. Prints the outcomes as JSON: what the function got,
 or the text of the error. The library is `MCPServer`, `fastmcp` or `typedmcp`, each with its own client in memory.
@@ -13,12 +15,14 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from enum import Enum, IntEnum
 from importlib import import_module
 from typing import Annotated, Any, Literal, NamedTuple
+from uuid import UUID
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from typing_extensions import TypedDict
 
 __all__ = ["NAMES", "call_all"]
@@ -55,9 +59,79 @@ class Color(Enum):
     BLUE = "blue"
 
 
-NAMES: dict[str, Any] = {
-    each.__name__: each for each in (Person, Point, Tag, Pair, Level, Color, date, datetime, time, Field)
-} | {"Annotated": Annotated, "Any": Any, "Literal": Literal}
+class Circle(BaseModel):
+    kind: Literal["circle"]
+    radius: Annotated[float, Field(gt=0)]
+
+
+class Square(BaseModel):
+    kind: Literal["square"]
+    side: float
+    label: str = ""
+
+
+class Dog(BaseModel):
+    breed: str
+    barks: bool
+
+
+class Cat(BaseModel):
+    color: Color
+    lives: int
+
+
+class Line(BaseModel):
+    sku: Annotated[str, Field(pattern=r"^[A-Z]{3}-[0-9]+$")]
+    quantity: Annotated[int, Field(ge=1, le=99)]
+
+
+class Order(BaseModel):
+    id: int
+    lines: Annotated[list[Line], Field(min_length=1)]
+    due: date | None = None
+
+
+class Account(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    email: str
+    level: Level = Level.LOW
+
+    @field_validator("email")
+    @classmethod
+    def has_an_at(cls, value: str) -> str:
+        if "@" not in value:
+            raise ValueError("an address has an @")
+        return value
+
+
+class Period(BaseModel):
+    start: date
+    end: date
+
+    @model_validator(mode="after")
+    def is_ordered(self) -> Period:
+        if self.end < self.start:
+            raise ValueError("the end is before the start")
+        return self
+
+
+class Node(BaseModel):
+    name: str
+    children: list[Node] = []
+
+
+_CLASSES: list[type] = [
+    Person, Point, Tag, Pair, Level, Color, Circle, Square, Dog, Cat, Line, Order, Account, Period, Node, Decimal, UUID,
+    date, datetime, time, timedelta,
+]  # fmt: skip
+NAMES: dict[str, Any] = {each.__name__: each for each in _CLASSES} | {
+    "Annotated": Annotated,
+    "Any": Any,
+    "Field": Field,
+    "Literal": Literal,
+    "Email": Annotated[str, Field(pattern="^[^@]+@[^@]+$")],
+    "Shape": Annotated[Circle | Square, Field(discriminator="kind")],
+}
 """The names that parameters may use."""
 
 

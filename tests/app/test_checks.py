@@ -91,6 +91,8 @@ CASES: list[tuple[Any, set[str]]] = [
     (described({"type": "string", "pattern": "^(?P<n>a)$"}), {"warning host-schema typescript"}),
     (described({"type": "string", "pattern": "^(?<n>a)$"}), set()),
     (described({"anyOf": [True]}), {"error host-schema openai anthropic gemini"}),
+    (described({"type": "array", "prefixItems": [{}], "items": {}}), {"warning host-schema typescript"}),
+    (described({"type": "array", "prefixItems": [{}], "items": {}, "minItems": 1, "maxItems": 1}), set()),
     (described({"type": "array", "items": False}), {"error host-schema openai anthropic gemini"}),
     ({**OBJECT, "anyOf": [{"required": ["a"]}]}, {"error host-schema openai anthropic"}),
     ({**OBJECT, "properties": {"a b": {"description": "A value."}}}, {"warning host-schema anthropic"}),

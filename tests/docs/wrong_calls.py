@@ -98,10 +98,10 @@ def _place_in(line: str) -> str:
 def render(columns: Sequence[Sequence[Mapping[str, str]]]) -> str:
     """Render what all libraries make of the calls: a summary, and some texts."""
     calls = wrong_calls()
-    scores = [[*map(score, calls, column)] for column in columns]
+    scores = [[score(*each) for each in zip(calls, column, strict=True)] for column in columns]
     unions = [index for index, call in enumerate(calls) if call.group == "Unions"]
     faults = sum(len(call.faults) for call in calls)
-    rows = [
+    rows: list[tuple[str, list[Any]]] = [
         (f"faults named once, with place, of {faults}", [sum(each.named for each in column) for column in scores]),
         ("other places named, or places named again", [sum(each.others for each in column) for column in scores]),
         (f"unions in which the variant that is meant alone is named, of {len(unions)}",

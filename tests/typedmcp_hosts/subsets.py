@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from mcpspec.support.objects import is_array, is_object
 
-__all__ = ["SUBSETS", "find_refusals"]
+__all__ = ["GEMINI_KEYWORDS", "SUBSETS", "find_refusals"]
 
 _MAPS: Final = ("properties", "patternProperties", "$defs")
 _LISTS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
 _SINGLE: Final = ("items", "additionalProperties", "propertyNames", "not", "contains")
 _AT_ROOT: Final = {"anyOf", "oneOf", "allOf", "not", "enum"}
-_GEMINI: Final = {
+GEMINI_KEYWORDS: Final = {
     "type", "format", "title", "description", "nullable", "enum", "maxItems", "minItems", "properties", "required",
     "minProperties", "maxProperties", "minLength", "maxLength", "pattern", "example", "anyOf", "propertyOrdering",
     "default", "items", "minimum", "maximum",
@@ -79,7 +79,7 @@ def gemini(schema: Mapping[str, Any]) -> Iterator[str]:
         if not is_object(each):
             yield f"{path}: a boolean schema"
             continue
-        yield from (f"{path}: {keyword}" for keyword in sorted(each.keys() - _GEMINI))
+        yield from (f"{path}: {keyword}" for keyword in sorted(each.keys() - GEMINI_KEYWORDS))
         if is_array(each.get("type")):
             yield f"{path}: a list of types"
         if "array" in _kinds(each) and "items" not in each:

@@ -46,6 +46,14 @@ CASES: list[tuple[Any, Any]] = [
         {"type": "array", "minItems": 2, "maxItems": 2, "items": {"type": "string"}},
     ),
     (
+        {"title": "T", "type": "array", "prefixItems": [{"type": "string"}, {}], "minItems": 1, "maxItems": 2},
+        {"title": "T", "anyOf": [
+            {"type": "array", "prefixItems": [{"type": "string"}], "items": {}, "minItems": 1, "maxItems": 1},
+            {"type": "array", "prefixItems": [{"type": "string"}, {}], "items": {}, "minItems": 2, "maxItems": 2},
+        ]},
+    ),
+    ({"enum": [[1], ["a"]]}, {"type": "array", "items": {}, "enum": [[1], ["a"]]}),
+    (
         {"type": "array", "prefixItems": [{"type": "string"}, {}], "items": False},
         {"type": "array", "prefixItems": [{"type": "string"}, {}], "items": {}, "maxItems": 2},
     ),

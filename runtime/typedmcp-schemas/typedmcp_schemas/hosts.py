@@ -173,6 +173,9 @@ def _refusals_of(path: str, schema: object) -> Iterator[SchemaRefusal]:
     kinds: Any = schema.get("type", ())
     if "array" in ([kinds] if isinstance(kinds, str) else kinds) and "items" not in schema:
         yield SchemaRefusal(path, "an array without items; write items: {} for any", _ALL)
+    parts = schema.get("prefixItems")
+    if is_array(parts) and not len(parts) == schema.get("minItems") == schema.get("maxItems"):
+        yield SchemaRefusal(path, "a tuple without minItems and maxItems, of which AJV warns", ("typescript",))
     if "$ref" in schema:
         yield SchemaRefusal(path, "a reference", ("gemini",))
     if is_array(kinds):

@@ -50,6 +50,8 @@ _KEYWORDS_OF: Final[Mapping[str, frozenset[str]]] = {
                          "unevaluatedProperties"}),
 }  # fmt: skip
 """The keywords that are about values of one type."""
+_TUPLE: Final = frozenset({"type", "prefixItems", "items", "minItems", "maxItems"})
+"""The keywords of a tuple that may have fewer items than types."""
 
 
 def portable_schema_of(hint: object, *, references: bool = False, of_results: bool = False) -> JsonSchema:
@@ -185,7 +187,8 @@ def _with_one_type(schema: JsonSchema) -> JsonSchema:
     for choice in choices:
         kind = KINDS.get(type(choice), "number")
         if not kinds or kind in kinds or (kind == "integer" and "number" in kinds):
-            group = groups.setdefault(kind, {"type": kind, **({} if choice is None else {"enum": []})})
+            items: JsonSchema = {"items": {}} if kind == "array" else {}
+            group = groups.setdefault(kind, {"type": kind, **items, **({} if choice is None else {"enum": []})})
             group.get("enum", []).append(choice)
     rest = {key: value for key, value in schema.items() if key not in ("const", "enum")}
     return _split(rest, groups) if groups else schema
@@ -207,12 +210,29 @@ def _split(schema: JsonSchema, options: Mapping[str, JsonSchema]) -> JsonSchema:
 
 
 def _complete_array(schema: JsonSchema) -> None:
-    """Give an array `items`. A tuple has as many items as types, so that its `items` restrict nothing."""
+    """Give an array `items`. A tuple has as many items as types, so that its `items` restrict nothing.
+
+    AJV warns of a tuple that may have fewer, so it becomes one tuple for each length.
+    """
     items = schema.get("items")
     parts = schema.get("prefixItems")
+    least: int = schema.get("minItems", 0)
     if parts and items in (None, False) and all(part == parts[0] for part in parts):
         del schema["prefixItems"]
         schema["items"] = parts[0]
+    elif (
+        parts
+        and items in (None, False)
+        and 0 < least < len(parts) == schema.get("maxItems")
+        and schema.keys() <= _TUPLE | ANNOTATIONS
+    ):
+        for keyword in _TUPLE:
+            schema.pop(keyword, None)
+        schema["anyOf"] = [
+            {"type": "array", "prefixItems": parts[:length], "items": {}, "minItems": length, "maxItems": length}
+            for length in range(least, len(parts) + 1)
+        ]
+        return
     elif items is None or items is False:
         schema["items"] = {}
     if items is False:

@@ -28,6 +28,7 @@ from tests.server.http.asgi_driver import ToolHandler, verify
 from tests.server.http.http_wire import META, MODERN, call, post, request
 from tests.typedmcp_http.two_protocols import Connection, Side, serving_side
 from typedmcp import Auth, Limits
+from typedmcp.dialect import structs
 from typedmcp.server.http.asgi import AsgiApp
 from typedmcp_http import HttpProtocol, UvicornServer
 
@@ -55,6 +56,9 @@ class Talker(ToolHandler):
     def __init__(self) -> None:
         super().__init__()
         self.never = asyncio.Event()
+        self.ttl_ms = 60_000  # tools of a list that is fresh are known to repeat no parameter
+        names = ("turn", "report", "report_and_wait", "wait", "large", "interrupt", "fail")
+        self.tools = [*self.tools, *(structs.Tool(name=name, input_schema={"type": "object"}) for name in names)]
 
     async def exit(self, ctx: Any) -> str:
         raise SystemExit(3)
@@ -641,6 +645,13 @@ def test_requests_are_answered_in_order(name: str) -> None:
 # Sessions
 
 
+def waiting_stream(call: bytes) -> list[Step]:
+    """Return steps after which a stream of a known head has begun, and its handler waits."""
+    return [call, GO, call, call, AGAIN, call, ENTERED]
+
+
+REPORTING = waiting_stream(tool("report_and_wait", meta=PROGRESS))
+
 SESSIONS: dict[str, Sequence[Step]] = {
     "calls": [*session(), *[LEGACY_ECHO] * 4],
     "all kinds of calls": [
@@ -648,6 +659,12 @@ SESSIONS: dict[str, Sequence[Step]] = {
         *[legacy("ping"), LEGACY_ECHO, legacy_tool("turn"), legacy("tools/list"), legacy_tool("no")] * 4,
     ],
     "a stream": [*session(), *[legacy_tool("report", meta=PROGRESS)] * 4],
+    "a stream that waits": [
+        *session(),
+        *waiting_stream(legacy_tool("report_and_wait", meta=PROGRESS)),
+        GO,
+        LEGACY_ECHO,
+    ],
     "logging": [
         *session(),
         *[legacy_tool("log")] * 3,
@@ -899,6 +916,8 @@ ENDS: dict[str, tuple[list[Step], bool]] = {
     ),
     "a stubborn handler": ([*[ECHO] * 3, tool("stubborn"), ENTERED, SHUTDOWN, CANCEL, GO], True),
     "a stream": ([*[ECHO] * 3, tool("report_and_wait", meta=PROGRESS), ENTERED, SHUTDOWN, CANCEL], True),
+    "a known stream": ([*REPORTING, SHUTDOWN, CANCEL], True),
+    "a known stream that ends": ([*REPORTING, SHUTDOWN, GO], True),
     "two connections": ([*[ECHO] * 3, RECONNECT, *WAITING, SHUTDOWN, GO], True),
 }
 
@@ -914,6 +933,9 @@ SLOW: dict[str, list[Step]] = {
     "two known": [*[ECHO] * 3, PAUSE, ECHO, ECHO, ECHO, RESUME, ECHO],
     "known that waits": [*[tool("turn")] * 3, PAUSE, tool("turn"), tool("turn"), RESUME, tool("turn")],
     "stream": [*[KNOWABLE["progress"]] * 3, PAUSE, KNOWABLE["progress"], RESUME, ECHO],
+    "between events": [*REPORTING, PAUSE, GO, RESUME, ECHO],
+    "disconnect between events": [*REPORTING, PAUSE, GO, DISCONNECT],
+    "shutdown between events": [*REPORTING, PAUSE, GO, SHUTDOWN, RESUME],
     "error": [*[KNOWABLE["unknown tool"]] * 3, PAUSE, KNOWABLE["unknown tool"], RESUME, ECHO],
     "exception": [*[ECHO] * 3, PAUSE, tool("interrupt"), RESUME, ECHO],
     "disconnect": [*[ECHO] * 3, PAUSE, ECHO, DISCONNECT, ECHO],
@@ -927,6 +949,31 @@ SLOW: dict[str, list[Step]] = {
 @each("name", SLOW)
 def test_a_response_waits_until_the_client_reads(name: str) -> None:
     assert assert_same(SLOW[name]).known
+
+
+def test_the_head_of_a_stream_and_its_first_events_are_one_write() -> None:
+    report = tool("report_and_wait", meta=PROGRESS)
+
+    async def main() -> list[bytes]:
+        async with serving_side(HttpProtocol, Talker()) as side:
+            connection = side.open_pipe()
+            side.handler.go.set()
+            for _ in range(3):
+                connection.send(report)
+                await connection.settle()
+            side.handler.go.clear()
+            del connection.tap.writes[:]
+            connection.send(report)
+            await connection.settle()
+            side.handler.go.set()
+            await connection.settle()
+            assert side.known
+            return connection.tap.writes
+
+    first, last = run(main())
+    assert (first.count(b"HTTP/1.1 200 OK"), first.count(b"notifications/progress")) == (1, 2)
+    assert last.count(b'"waited"') == 1
+    assert last.endswith(b"0\r\n\r\n")
 
 
 def test_a_client_that_reads_slowly_gets_all() -> None:

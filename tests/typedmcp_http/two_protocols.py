@@ -146,11 +146,13 @@ class Tap(asyncio.Transport):
         super().__init__()
         self._inner = inner
         self.written = bytearray()
+        self.writes: list[bytes] = []
         self.is_reading_paused = False
 
     def write(self, data: Any) -> None:
         if not self._inner.is_closing():
             self.written += data
+            self.writes.append(bytes(data))
         self._inner.write(data)
 
     def close(self) -> None:

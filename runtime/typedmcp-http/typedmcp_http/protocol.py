@@ -34,8 +34,9 @@ from typedmcp_http.known_heads import KnownHead, KnownHeads, encode_headers
 __all__ = ["HttpProtocol"]
 
 _JSON: Final = b"%b" + encode_headers([JSON_HEADER, (b"content-length", b"%d")]) + b"%b\r\n%b"
-_STREAM: Final = b"%b" + encode_headers(STREAM_HEADERS) + b"%btransfer-encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n"
-"""Responses: the headers that all have, the length, further headers, and the body."""
+"""A response: the headers that all have, the length, further headers, and the body."""
+_STREAM: Final = b"%b" + encode_headers(STREAM_HEADERS) + b"%btransfer-encoding: chunked\r\n\r\n"
+"""The head of a stream of events: the headers that all have, and further ones."""
 
 _MEANINGFUL: Final = frozenset((b"connection", b"content-length", b"transfer-encoding"))
 """Headers of responses that uvicorn acts on."""
@@ -58,7 +59,7 @@ class HttpProtocol(HttpToolsProtocol):
     """The head of the last request that took the short way, and its scope on this connection."""
     _known_scope: Scope
     _spare: RequestResponseCycle | None = None
-    """A cycle that nobody waits for, since its response was complete at once. It can serve another request."""
+    """A cycle that nobody waits for, since its request has been served. It can serve another one."""
     _defaults: list[tuple[bytes, bytes]] | None = None
     """uvicorn's own headers, such as `Date`, and the beginning of a response that they give."""
     _beginning: bytes = b""
@@ -186,6 +187,7 @@ class HttpProtocol(HttpToolsProtocol):
                 return
             task, known.later = begun, _LATER
         self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
 
     def _new_cycle(self, scope: Any) -> RequestResponseCycle:
         cycle = RequestResponseCycle(
@@ -214,34 +216,50 @@ class HttpProtocol(HttpToolsProtocol):
         except BaseException as error:
             await cycle.run_asgi(partial(_end, [error]))
         else:
-            if not (cycle.response_complete or cycle.disconnected):
+            if cycle.response_complete:
+                if cycle.chunked_encoding is not None:
+                    cycle.chunked_encoding = None
+                    cycle.message_event.clear()
+                self._spare = cycle
+            elif not cycle.disconnected:
                 await cycle.run_asgi(partial(_end, []))
-        finally:
-            self.tasks.discard(asyncio.current_task())
 
     # Responses
 
-    def _respond(self, cycle: RequestResponseCycle, known: KnownHead, body: bytes, *, is_stream: bool = False) -> bool:
-        """Send a response with status 200. Return False if it has to wait for the client, or is the last one."""
+    def _respond(
+        self, cycle: RequestResponseCycle, known: KnownHead, body: bytes, *, is_stream: bool = False, more: bool = False
+    ) -> bool:
+        """Send a response with status 200, or a part of a stream. False if it waits for the client, or is the last."""
         if cycle.disconnected:
             return True
         if self.flow.write_paused or not cycle.keep_alive:
             return False
+        head = b"" if cycle.response_started else self._begin(cycle)
+        if is_stream:
+            cycle.chunked_encoding = True
+            if head:
+                head = _STREAM % (head, known.extra)
+            chunk = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
+            self.transport.write(b"%b%b%b" % (head, chunk, b"" if more else b"0\r\n\r\n"))
+            if more:
+                return True
+            cycle.message_event.set()
+        else:
+            self.transport.write(_JSON % (head, len(body), known.extra, body))
+        cycle.response_complete = True
+        self.on_response_complete()
+        return True
+
+    def _begin(self, cycle: RequestResponseCycle) -> bytes:
+        """Return the beginning of a response, and write the access log."""
+        cycle.response_started = True
         if self.server_state.default_headers is not self._defaults:
             self._defaults = self.server_state.default_headers
             self._beginning = b"HTTP/1.1 200 OK\r\n" + encode_headers(self._defaults)
         if self.access_log:
             path, client = get_path_with_query_string(cycle.scope), get_client_addr(cycle.scope)
             self.access_logger.info('%s - "%s %s HTTP/%s" %d', client, "POST", path, "1.1", 200)
-        if is_stream:
-            self.transport.write(_STREAM % (self._beginning, known.extra, len(body), body))
-            cycle.message_event.set()
-        else:
-            self.transport.write(_JSON % (self._beginning, len(body), known.extra, body))
-            self._spare = cycle
-        cycle.response_started = cycle.response_complete = True
-        self.on_response_complete()
-        return True
+        return self._beginning
 
     # A timer for idle connections is neither cancelled nor started by each request, which would take 7 % of the
     # instructions: it looks at the time when it ends.

@@ -50,17 +50,8 @@ class ByteBudget:
     """
 
     __slots__ = (
-        "_counts_excess",
-        "_excess",
-        "_on_reached",
-        "full",
-        "name",
-        "reported",
-        "share",
-        "total",
-        "used",
-        "uses",
-    )
+        "_counts_excess", "_excess", "_on_reached", "full", "name", "reported", "share", "total", "used", "uses",
+    )  # fmt: skip
 
     def __init__(
         self, name: str, total: int, percent: int, on_reached: Callable[[str, str], None], *, counts_excess: bool = True

@@ -43,7 +43,7 @@ from typedmcp.server.http.messages import (
     Receive,
     Scope,
     Send,
-    WriteWhole,
+    WriteNow,
     accepts,
     body_too_deep,
     check_accept,
@@ -72,7 +72,7 @@ from typedmcp_schemas.nesting import is_too_deep
 
 __all__ = [
     "JSON_HEADER", "STREAM_HEADERS", "AsgiApp", "AsgiOptions", "HeaderTemplate", "RawHeaders", "Receive", "Scope",
-    "Send", "WriteWhole", "asgi",
+    "Send", "WriteNow", "asgi",
 ]  # fmt: skip
 
 
@@ -372,7 +372,7 @@ class AsgiApp:
         return self.state.eager_tasks.start(work)
 
     async def serve_known(
-        self, template: HeaderTemplate, scope: Scope, receive: Receive, send: Send, body: bytes, write: WriteWhole
+        self, template: HeaderTemplate, scope: Scope, receive: Receive, send: Send, body: bytes, write: WriteNow
     ) -> None:
         """Serve a POST whose headers match a template, and whose body is complete.
 
@@ -500,7 +500,7 @@ class AsgiApp:
         body: bytes,
         receive: Receive,
         send: Send,
-        write: WriteWhole | None,
+        write: WriteNow | None,
     ) -> None:
         """Serve a POST whose headers match those of an earlier one, and whose body is not large."""
         headers: RawHeaders = scope["headers"]

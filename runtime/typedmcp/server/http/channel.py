@@ -42,7 +42,7 @@ from typedmcp.server.http.messages import (
     RawHeaders,
     Scope,
     Send,
-    WriteWhole,
+    WriteNow,
     accepts,
     client_at,
     client_of_principal,
@@ -80,6 +80,8 @@ LEGACY_STATUSES: Final = PostStatuses(
     {PARSE_ERROR: 400, INVALID_REQUEST: 400, HeaderMismatchError.CODE: 400, UnsupportedVersionError.CODE: 400},
 )
 
+_CALL_LOST: Final = CallLostError().message
+
 
 class PostTarget(msgspec.Struct, frozen=True):
     """A session that POSTs go to, and the way in which HTTP serves it."""
@@ -116,7 +118,7 @@ class HttpChannel(msgspec.Struct, StreamChannel, eq=False):
     """The header `Mcp-Method`, once it and the version have been read."""
     mcp_name: bytes | None = None
     """The header `Mcp-Name`, if it has been read."""
-    write: WriteWhole | None = None
+    write: WriteNow | None = None
     """Sends a response that is complete at once, if the server has a short way for that."""
     line: bytes | None = None
     """The response to the message; empty once a stream has it."""
@@ -292,8 +294,8 @@ class HttpChannel(msgspec.Struct, StreamChannel, eq=False):
     def _new_log(self, ctx: RequestInfo) -> StreamLog | None:
         if self.target.stored_id is None:
             return None
-        state, final_event = self.target.state, encode_error(ctx.id, CallLostError.CODE, CallLostError().message)
-        return StreamLog(state.store, self.target.stored_id, state.unique_name(), final_event)
+        state, final_event = self.target.state, encode_error(ctx.id, CallLostError.CODE, _CALL_LOST)
+        return StreamLog(state.store, self.target.stored_id, state.unique_name(), final_event, state.spawn)
 
     def disconnect(self, retry: float) -> None:
         """Close the connection, if the client can reconnect for the response after `retry` seconds."""

@@ -25,7 +25,7 @@ from typedmcp_schemas.nesting import is_too_deep, too_deep
 __all__ = [
     "JSON_HEADER", "LARGE_BODY_BYTES", "NOT_A_SESSION", "PIECE_BYTES", "REQUEST_SCOPE", "RETRY_LATER",
     "TOO_MANY_STREAMS", "AsgiMessage", "ClientDisconnect", "HTTPException", "Headers", "RawHeaders", "Receive", "Scope",
-    "Send", "WriteWhole", "accepts", "body_too_deep", "cache_short_values", "check_accept", "check_length",
+    "Send", "WriteNow", "accepts", "body_too_deep", "cache_short_values", "check_accept", "check_length",
     "check_mirrors", "client_at", "client_of", "client_of_principal", "has_version", "headers_as_text", "join_headers",
     "path_of", "read_json_body", "read_rest", "respond", "respond_unavailable", "too_many_bytes", "wait_for_disconnect",
 ]  # fmt: skip
@@ -40,11 +40,11 @@ Send: TypeAlias = Callable[[AsgiMessage], Awaitable[None]]
 """Sends an event to the client. Raises `OSError` if the client has disconnected."""
 
 
-class WriteWhole(Protocol):
-    """Sends a response with status 200 that is complete."""
+class WriteNow(Protocol):
+    """Sends a response with status 200: JSON, or the parts of a stream of events."""
 
-    def __call__(self, body: bytes, *, is_stream: bool = False) -> bool:
-        """Send JSON or events. Return False if that cannot be done at once: then nothing has been sent."""
+    def __call__(self, body: bytes, *, is_stream: bool = False, more: bool = False) -> bool:
+        """Send JSON or events, which others follow if `more`. Return False if `send` has to do it, since it waits."""
         ...
 
 

@@ -83,9 +83,9 @@ class Post:
 
     async def finish(self, suspended: SuspendedCall) -> None:
         """Wait for the handlers of the message, and send the response."""
-        channel = self._channel
+        channel, stored = self._channel, self._stored
         channel.on_stream = self._start_pumping
-        if channel.stream is not None and (channel.line is None or self._is_unsaved):
+        if channel.stream is not None and (channel.line is None or (stored is not None and stored.is_unsaved)):
             self._start_pumping(channel.stream)
         if suspended is not None:
             if not await self._await_handler(*suspended):
@@ -95,7 +95,6 @@ class Post:
             await self._wait_for_change()
         if channel.stream is not None and channel.line is None:
             channel.stream.end()
-        stored = self._stored
         headers = await self._save_changes(stored) if stored is not None and stored.is_unsaved else None
         if channel.stream is not None:
             await (channel.stream.pump() if self._pumping is None else self._pumping)
@@ -195,10 +194,6 @@ class Post:
         """Send a stream in a task of its own. One that is complete before `finish` needs none."""
         self._pumping = self._state.loop.create_task(stream.pump())
         self._pumping.add_done_callback(lambda _: self._state.forget_stream(stream))  # it may end before it begins
-
-    @property
-    def _is_unsaved(self) -> bool:
-        return self._stored is not None and self._stored.is_unsaved
 
     async def _save_changes(self, stored: StoredSession) -> list[tuple[bytes, bytes]] | None:
         """Store the changes of the session, and return further headers of the response."""

@@ -22,7 +22,7 @@ from typedmcp.server.config import ServerConfig
 from typedmcp.server.engine import Engine
 from typedmcp.server.http.auth import Auth
 from typedmcp.server.http.messages import Receive, Send, wait_for_disconnect
-from typedmcp.server.http.streams import EventStream, ResumableStream, StreamLog
+from typedmcp.server.http.streams import EventStream, ResumableStream, StreamLog, WaitingStream
 from typedmcp.server.state_token import StateSigner
 from typedmcp.server.store import Store
 from typedmcp.transports.concurrency import FairLimit, ThreadLimiter, limit_time
@@ -177,7 +177,8 @@ class AppState:
         if log is None:
             stream = EventStream(send, buffer, hold)
         else:
-            stream = ResumableStream(send, buffer, hold, log, self.retry, self.spawn)
+            kind = ResumableStream if log.is_immediate else WaitingStream
+            stream = kind(send, buffer, hold, log, self.retry)
             self._resumable[log.name] = stream
         self.streams[stream] = session
         self._no_streams.clear()

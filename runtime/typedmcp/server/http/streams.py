@@ -13,10 +13,13 @@ from typedmcp.frames import OnFrame
 from typedmcp.protocol.budgets import Hold
 from typedmcp.protocol.sse import encode_event
 from typedmcp.server.channel import Channel
-from typedmcp.server.http.messages import PIECE_BYTES, Send, WriteWhole
+from typedmcp.server.http.messages import PIECE_BYTES, Send, WriteNow
 from typedmcp.server.store import Store, StreamNotFoundError
+from typedmcp.server.store.memory import MemoryStore
 
-__all__ = ["STREAM_HEADERS", "EventStream", "ResumableStream", "StreamChannel", "StreamLog", "whole_stream"]
+__all__ = [
+    "STREAM_HEADERS", "EventStream", "ResumableStream", "StreamChannel", "StreamLog", "WaitingStream", "whole_stream",
+]  # fmt: skip
 
 STREAM_HEADERS: Final = [
     (b"content-type", b"text/event-stream"),
@@ -71,8 +74,8 @@ class EventStream:
         """Called once nothing more is sent."""
         self.on_frame: OnFrame | None = None
         """Called with each message that is sent, if there is a sink for them."""
-        self.write: WriteWhole | None = None
-        """Sends a stream that is complete when it is first sent, if the server has a short way for that."""
+        self.write: WriteNow | None = None
+        """Sends parts of the stream, if the server has a short way for that."""
         self._send = send
         self._data: list[bytes] = []
         self._ids: list[str | None] = []
@@ -176,9 +179,11 @@ class EventStream:
     def _finish(self) -> None:
         """Send nothing more, and say so. May be called again."""
         self._is_detached = True
-        self._drop_queue()
+        if self.size or self._drained is not None:
+            self._drop_queue()
         if self.on_ended is not None:
             self.on_ended(self)
+            self.on_ended = None
 
     async def _wait(self) -> bool:
         """Wait for data to send. Return True if that is a comment."""
@@ -224,13 +229,11 @@ class EventStream:
         if self._is_detached:
             return
         try:
-            if not self._has_started:
-                self._has_started = True
-                if not more and self.write is not None and self.write(chunk, is_stream=True):
-                    self._is_complete = True
-                    return
+            has_started, self._has_started, self._is_complete = self._has_started, True, not more
+            if self.write is not None and self.write(chunk, is_stream=True, more=more):
+                return
+            if not has_started:
                 await self._send({"type": "http.response.start", "status": 200, "headers": STREAM_HEADERS})
-            self._is_complete = not more
             await self._send({"type": "http.response.body", "body": chunk, "more_body": more})
         except OSError:  # the client has disconnected
             self.detach()
@@ -282,14 +285,17 @@ class StreamChannel(Channel):
 class StreamLog:
     """The stored events of one stream, with which a client can resume it.
 
-    `final_event` is the last event of the stream if this process dies.
+    `final_event` is the last event of the stream if this process dies. `spawn` runs a coroutine in a task.
     """
 
-    __slots__ = ("_final_event", "_session", "_store", "has_ended", "name")
+    __slots__ = ("_final_event", "_session", "_store", "has_ended", "is_immediate", "name", "spawn")
 
-    def __init__(self, store: Store, session: str, name: str, final_event: bytes) -> None:
+    def __init__(self, store: Store, session: str, name: str, final_event: bytes, spawn: Callable[..., Any]) -> None:
         self.name: str = name
+        self.spawn: Callable[..., Any] = spawn
         self.has_ended: bool = False
+        self.is_immediate: bool = type(store) is MemoryStore
+        """True if the store never waits."""
         self._store = store
         self._session = session
         self._final_event = final_event
@@ -318,36 +324,86 @@ class StreamLog:
 
 
 class ResumableStream(EventStream):
-    """An event stream that stores its events before it sends them, so that it does not need a connected client.
+    """An event stream that stores its events at once, in a store that does not wait. They need no connected client.
 
     A client that reads slowly slows the stream down. If it still falls too far behind, its connection is closed, and
-    the client reconnects for the rest after `retry` milliseconds. Events that cannot be stored are sent
-    without ids. `spawn` runs a coroutine in a task.
+    the client reconnects for the rest after `retry` milliseconds. Events that cannot be stored are sent without ids.
     """
 
-    __slots__ = ("_hang_up_retry", "_has_news", "_is_over", "_log", "_new", "_new_size", "_retry", "_spawn", "name")
+    __slots__ = ("_is_over", "_log", "_retry", "name")
 
-    def __init__(
-        self,
-        send: Send,
-        buffer: int,
-        hold: Hold,
-        log: StreamLog,
-        retry: int,
-        spawn: Callable[[Coroutine[Any, Any, None]], Any],
-    ) -> None:
+    def __init__(self, send: Send, buffer: int, hold: Hold, log: StreamLog, retry: int) -> None:
         super().__init__(send, buffer, hold)
         self.name: str = log.name
         """The part before the number in the ids of its events."""
         self._log: StreamLog | None = log
         """The stored events; None once events cannot be stored."""
         self._retry = retry
-        self._spawn = spawn
+        self._is_over = False
+        """True once no more messages are added."""
+        if log.is_immediate:
+            self._try(log.create())
+
+    def put(self, data: bytes, id: str | None = None, *, last: bool = False) -> bool:
+        """Store a message, and queue it to be sent. False if it can reach no client."""
+        if self._is_over:
+            return False
+        self._is_over = last
+        ids = None if self._log is None else self._try(self._log.append([data], last=last))
+        id = ids[0] if ids else None
+        return self._send_stored(data, id, last=last) or id is not None
+
+    def _send_stored(self, data: bytes, id: str | None, *, last: bool = False) -> bool:
+        """Queue a message. Close the connection of a client that has not read a large part of the stored ones."""
+        is_queued = EventStream.put(self, data, id, last=last)
+        if self.size > 2 * self.buffer and self._is_slow and self._log is not None:
+            self._drop_queue()
+            EventStream.end(self, b"retry: %d\n\n" % self._retry)
+        return is_queued
+
+    def end(self, last: bytes = b"") -> None:
+        """End the stream after the queued messages. A cancelled call has no response that a client could wait for."""
+        if not self._is_over and self._log is not None:
+            self._try(self._log.append([], last=True))
+        self._is_over = True
+        super().end(last)
+
+    def hang_up(self, retry: int) -> None:
+        """Close the connection after the queued messages. The client reconnects after `retry` milliseconds."""
+        if self._log is not None:
+            super().end(b"retry: %d\n\n" % retry)
+
+    @property
+    def is_overfull(self) -> bool:
+        """True while more than twice `buffer` is queued, and the client has had no chance to read it."""
+        return not self._is_slow and super().is_overfull
+
+    @property
+    def _is_slow(self) -> bool:
+        """True while the client has not read what has been sent."""
+        return self._has_started and self._waiter is None
+
+    def _try(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Run an operation of a store that does not wait. None if the session has ended."""
+        try:
+            work.send(None)
+        except StopIteration as stop:
+            return stop.value
+        except StreamNotFoundError:
+            self._log = None
+        return None
+
+
+class WaitingStream(ResumableStream):
+    """A resumable stream whose store waits: one task stores messages, and another one sends those that are stored."""
+
+    __slots__ = ("_hang_up_retry", "_has_news", "_new", "_new_size")
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
         self._new: list[bytes] = []
         """The messages that wait to be stored."""
         self._new_size = 0
-        self._is_over = False
-        """True once no more messages are added."""
         self._hang_up_retry: int | None = None
         self._has_news = asyncio.Event()
         """Set when there is something to store, or nothing more."""
@@ -356,16 +412,14 @@ class ResumableStream(EventStream):
         """Queue a message to be stored and sent. False if it can reach no client."""
         if self._is_over:
             return False
+        self._is_over = last
+        self._has_news.set()
         if self._is_detached and self._log is None:
-            self._is_over = last
-            self._has_news.set()
             return False
         self._new.append(data)
         self._new_size += len(data)
         if self._new_size + self.size > self._counted:
             self._count(self._new_size + self.size)
-        self._is_over = last
-        self._has_news.set()
         return True
 
     def end(self, last: bytes = b"") -> None:  # noqa: ARG002
@@ -392,70 +446,47 @@ class ResumableStream(EventStream):
     async def pump(self) -> None:
         """Store and send messages until the stream ends, with or without a client."""
         try:
-            await self._create_log()
-            if self._is_over:
-                await self._pump_all()
+            if self._is_over:  # the client gets nothing before all of it is stored
+                await self._store()
+                await super().pump()
             else:
-                await self._pump_in_turn()
+                sending = asyncio.get_running_loop().create_task(super().pump())
+                try:
+                    await self._store()
+                    await sending
+                finally:
+                    sending.cancel()
         finally:
             self._is_over = True
             self._new, self._new_size = [], 0  # nobody waits for messages to be stored
             self._finish()
 
-    async def _pump_all(self) -> None:
-        """Store and then send the messages of a stream that nothing more is added to.
-
-        The client gets nothing before all of them are stored.
-        """
-        if self._new:
-            await self._store_new()
-        await self._close_log()
-        super().end()
-        await super().pump()
-
-    async def _pump_in_turn(self) -> None:
-        """Store messages, while another task sends those that are stored."""
-        sending = asyncio.get_running_loop().create_task(super().pump())
-        try:
-            while self._new or not self._is_over:
-                if self._new:
-                    await self._store_new()
-                    await self._hang_up_slow_client()
-                elif self._hang_up_retry is not None:
-                    super().end(b"retry: %d\n\n" % self._hang_up_retry)
-                    self._hang_up_retry = None
-                else:
-                    self._has_news.clear()
-                    await self._has_news.wait()
-            await self._close_log()
-            super().end()
-            await sending
-        finally:
-            sending.cancel()
-
-    async def _create_log(self) -> None:
+    async def _store(self) -> None:
+        """Store messages until the stream ends, and queue them to be sent."""
         assert self._log is not None
         try:
             await self._log.create()
         except (StreamNotFoundError, ConnectionError):
             self._log = None
+        while self._new or not self._is_over:
+            if self._new:
+                await self._store_new()
+            elif self._hang_up_retry is not None:
+                EventStream.end(self, b"retry: %d\n\n" % self._hang_up_retry)
+                self._hang_up_retry = None
+            else:
+                self._has_news.clear()
+                await self._has_news.wait()
+        await self._close_log()
+        EventStream.end(self)
 
     async def _store_new(self) -> None:
         data, size, self._new = self._new, self._new_size, []
         for each, id in zip(data, await self._append(data, last=self._is_over), strict=True):
-            super().put(each, id)
+            self._send_stored(each, id)
         self._new_size -= size
         self._uncount(self._new_size + self.size)
         self._notify_drained()
-
-    async def _hang_up_slow_client(self) -> None:
-        """Close the connection of a client that has not read a large part of the stored messages."""
-        if self.size <= 2 * self.buffer:
-            return
-        await asyncio.sleep(0)  # lets the client take messages before it counts as too slow
-        if self._data and self.size > 2 * self.buffer and self._log is not None:
-            self._drop_queue()
-            super().end(b"retry: %d\n\n" % self._retry)
 
     async def _close_log(self) -> None:
         """End the stored stream of a cancelled call, which has no response that a client could wait for."""
@@ -473,7 +504,7 @@ class ResumableStream(EventStream):
             except ConnectionError:
                 # A connected client gets the messages now; for one that has to come back, the store is tried again.
                 if not self._is_detached or pause > _MAX_RETRY_PAUSE:
-                    self._spawn(self._log.append_final_event())
+                    self._log.spawn(self._log.append_final_event())
                     self._log = None
                 else:
                     await asyncio.sleep(pause)

@@ -45,6 +45,8 @@ MAX_FILES_PER_MINUTE: Final = 60
 _WARM_UP: Final = 0.25
 """The part of the time before the first sample."""
 _SAMPLES: Final = 12
+_READINGS: Final = 8
+"""Readings of the server's memory for a sample, of which the least counts: a large result is held for a moment."""
 _CLIENTS: Final = 4
 _COUNTING: Final = 4
 _OWN_TASKS: Final = 2
@@ -171,6 +173,8 @@ def judge(samples: dict[str, list[Sample]]) -> int:
         is_rising |= tasks > MAX_TASKS_PER_MINUTE or files > MAX_FILES_PER_MINUTE
         rise = f"{objects:+.0f} objects, {memory / 2**20:+.2f} MB, {tasks:+.0f} tasks and {files:+.0f} files a minute"
         print(f"{name}: {rise}{', rising' * is_rising}")
+        if is_rising:
+            print(*(f"  {each.seconds:8.1f} s {each}" for each in taken), sep="\n")
         status |= is_rising
     return status
 
@@ -216,7 +220,12 @@ async def _send_malformed(server: WireServer, rng: random.Random) -> None:
 
 
 async def _held(server: WireServer) -> dict[str, int]:
-    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "held", "_meta": META}}
+    message = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "held", "arguments": {"n": _READINGS}, "_meta": META},
+    }
     reader, writer = await asyncio.open_connection(*server.address)
     writer.write(call(message, {"Connection": "close"}))
     body = (await reader.read()).partition(b"\r\n\r\n")[2]

@@ -8,6 +8,7 @@ the protocol class of `run("http")`; the tool `held` returns the same as `/held`
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import json
 import os
@@ -23,6 +24,8 @@ from typedmcp.dialect import handlers, structs
 from typedmcp.errors import MissingCapabilityError
 from typedmcp.stores import StoreLimits
 from typedmcp_http import HttpProtocol
+
+trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
 
 PROPERTIES = {"region": {"type": "string", "x-mcp-header": "Region"}, "n": {"type": "integer"}}
 SCHEMA = {"type": "object", "properties": PROPERTIES}
@@ -62,22 +65,32 @@ class Handler(handlers.ServerStub[typedmcp.Context]):
             await ctx.progress(self.call_count)
             text = f"counted {arguments['n']}"
         if params.name == "held":
-            text = json.dumps(await self.held())
+            text = json.dumps(await self.held(int(arguments["n"])))
         return structs.CallToolResult(content=[structs.TextContent(text=text)], result_type="complete")
 
-    async def held(self) -> dict[str, int]:
-        """Return what the process holds, and what the handler has counted."""
+    async def held(self, readings: int = 1) -> dict[str, int]:
+        """Return what the process holds, and what the handler has counted. Memory is the least of some readings."""
         for _ in range(3):
             gc.collect()
             await asyncio.sleep(0)
+        memory = [await held_memory() for _ in range(readings)]
         counted = {"progress": self.progress_count, "calls": self.call_count}
-        process = {"memory": status("VmRSS"), "most": status("VmHWM"), "files": len(os.listdir("/proc/self/fd"))}
+        process = {"memory": min(memory), "most": status("VmHWM"), "files": len(os.listdir("/proc/self/fd"))}
         return {"objects": len(gc.get_objects()), "tasks": len(asyncio.all_tasks()), **counted, **process}
 
     async def list_resources(
         self, _params: structs.PaginatedRequestParams, _ctx: typedmcp.Context
     ) -> structs.ListResourcesResult:
         return structs.ListResourcesResult(resources=[], result_type="complete", ttl_ms=60_000, cache_scope="public")
+
+
+async def held_memory() -> int:
+    """Return the memory that the process has, without that which it has freed, and let others run."""
+    if trim is not None:
+        trim(0)
+    memory = status("VmRSS")
+    await asyncio.sleep(0.02)
+    return memory
 
 
 def status(name: str) -> int:

@@ -38,17 +38,17 @@ generate: $(DEPS) ## Compile schema/ into generated/mcpspec, and leave a ready .
 	@$(SYNC) && touch $(PROJECT)
 
 test: $(PROJECT) ## Run the fast tests: three minutes on two cores (ARGS="…" goes to pytest)
-	$(RUN) -m pytest -n auto -m "not long" $(ARGS)
+	$(RUN) -m pytest -n auto --dist worksteal -m "not long" $(ARGS)
 
 test-lowest: $(PROJECT) ## Test the types, and the runtime in part, with the lowest versions of their dependencies
 	@$(UV) venv --quiet --clear --python $(RUN) $(LOWEST)
 	@$(INSTALL_LOWEST) -e 'codegen[migrate]' -e 'generated[pydantic]'
-	$(LOWEST)/bin/python -m pytest -n auto -m "not long" tests/generated $(ARGS)
+	$(LOWEST)/bin/python -m pytest -n auto --dist worksteal -m "not long" tests/generated $(ARGS)
 	@$(INSTALL_LOWEST) -e generated -e '.[$(EXTRAS)]' $(addprefix -e ,$(SATELLITES))
-	$(LOWEST)/bin/python -m pytest -n auto -m "not long" $(RUNTIME_TESTS) $(ARGS)
+	$(LOWEST)/bin/python -m pytest -n auto --dist worksteal -m "not long" $(RUNTIME_TESTS) $(ARGS)
 
 test-all: $(PROJECT) ## Run the long tests as well: fuzzing, load, type checkers, pairs of other implementations
-	$(RUN) -m pytest -n auto $(ARGS)
+	$(RUN) -m pytest -n auto --dist worksteal $(ARGS)
 
 test-full: $(PROJECT) ## Run everything before a release: full products instead of pairs, on every Python found
 	@for version in 3.11 3.12 3.13 3.14; do found=$$(tools/find_python $$version) || continue; \

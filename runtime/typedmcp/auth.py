@@ -54,11 +54,13 @@ class AuthResponse:
 class ProtectedServer:
     """An MCP server that needs authorization: its URL, and a function that sends requests for documents and tokens.
 
-    `fetch` raises `SignInError` if there is no response within bounds of time and bytes.
+    `fetch` raises `SignInError` if there is no response within bounds of time and bytes. `tolerate` reports a deviation
+    from a standard, and returns False for a client with `strict=True`.
     """
 
     url: str
     fetch: Callable[[AuthRequest], Awaitable[AuthResponse]]
+    tolerate: Callable[[str], bool] = bool
 
 
 class RequestSigner(Protocol):

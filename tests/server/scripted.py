@@ -7,7 +7,7 @@ import json
 import socket
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import ExitStack, asynccontextmanager
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import typedmcp
 from mcpspec.support.objects import is_object
@@ -19,6 +19,8 @@ from typedmcp.transports.streams import StreamTransport
 __all__ = ["CARRIERS", "LEGACY", "MODERN_REVISION", "SUPPORTED", "Client", "Json", "run", "served"]
 
 Json: TypeAlias = dict[str, Any]
+
+T = TypeVar("T")
 
 VERSION = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
@@ -162,12 +164,13 @@ async def served(handler: object, *, over: str = "memory", **options: Any) -> As
     assert connection.session.questions.pending.calls == {}
 
 
-def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run a test in a new event loop. Fail if it leaves a task behind."""
+def run(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a test in a new event loop, and return what it returns. Fail if it leaves a task behind."""
 
-    async def checked() -> None:
-        await main()
+    async def checked() -> T:
+        returned = await main()
         left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         assert left == []
+        return returned
 
-    asyncio.run(checked())
+    return asyncio.run(checked())

@@ -201,7 +201,8 @@ RESOURCES: dict[str, tuple[dict[str, Any], str]] = {
     "no servers": ({"authorization_servers": []}, "name no authorization server"),
     "a server over HTTP": ({"authorization_servers": ["http://example.com"]}, "must use https"),
     "a server with a fragment": ({"authorization_servers": ["https://example.com#x"]}, "not a valid URL"),
-    "a wrong type": ({"authorization_servers": "x"}, "authorization_servers"),
+    "a wrong type": ({"authorization_servers": {"x": "y"}}, "authorization_servers"),
+    "a text that is no URL": ({"authorization_servers": "x"}, "the issuer is not a valid URL"),
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 from urllib.parse import urlsplit
@@ -10,19 +10,31 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from typedmcp.auth import AuthRequest, AuthResponse
-from typedmcp.building import decode_json, visible
+from typedmcp.building import visible
 from typedmcp.errors import SignInError
 from typedmcp_auth.challenge import Challenge
-from typedmcp_auth.urls import check_url, origin_of, resource_urls, server_urls
+from typedmcp_auth.documents import read_document
+from typedmcp_auth.urls import check_url, is_same_issuer, origin_of, resource_urls, server_urls
 
-__all__ = ["Discovery", "ServerMetadata", "Steps", "decode_document", "discover", "discover_server"]
+__all__ = ["Deviation", "Discovery", "ServerMetadata", "Steps", "decode_document", "discover", "discover_server"]
 
 _JSON = {"accept": "application/json"}
 
 T = TypeVar("T")
 
-Steps: TypeAlias = Generator[AuthRequest, AuthResponse, T]
-"""A part of a flow, without I/O: it yields requests, takes their responses, and returns its outcome."""
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """What a peer has sent otherwise than it should, though only one thing can be meant."""
+
+    text: str
+
+
+Steps: TypeAlias = Generator[AuthRequest | Deviation, AuthResponse, T]
+"""A part of a flow, without I/O: it yields requests, takes their responses, and returns its outcome.
+
+It also yields deviations, which are reported; a strict client throws `SignInError` into the generator for one.
+"""
 
 
 class ResourceMetadata(Struct):
@@ -81,18 +93,20 @@ def discover(
     `issuer` is the only one to accept. Without it, `known` is taken if the MCP server names it, else the first one.
     Raises `SignInError` for metadata that are missing or not valid.
     """
-    resource = yield from _discover_resource(server, challenge)
+    tried = list[str]()
+    resource = yield from _discover_resource(server, challenge, tried)
     if resource is None:  # up to 2025-03-26 the server is its own authorization server
-        found = yield from discover_server(issuer or origin_of(server), server)
+        found = yield from discover_server(issuer or origin_of(server), server, tried)
         return Discovery(_canonical(server), (), found, *_find_dpop(challenge, None))
     _check_resource(resource.resource, server)
-    if not resource.authorization_servers:
+    named = resource.authorization_servers
+    if not named:
         raise SignInError("the metadata of the server name no authorization server")
-    if issuer is not None and issuer not in resource.authorization_servers:
-        others = ", ".join([visible(one, 200) for one in resource.authorization_servers[:5]])
+    if issuer is not None and not any(is_same_issuer(issuer, one) for one in named):
+        others = ", ".join([visible(one, 200) for one in named[:5]])
         raise SignInError(f"the server trusts other authorization servers than {issuer}: {others}")
-    is_named = known is not None and known in resource.authorization_servers
-    found = yield from discover_server(issuer or (is_named and known) or resource.authorization_servers[0], server)
+    is_named = known is not None and any(is_same_issuer(known, one) for one in named)
+    found = yield from discover_server(issuer or (is_named and known) or named[0], server)
     scopes = tuple(resource.scopes_supported or ())
     return Discovery(resource.resource, scopes, found, *_find_dpop(challenge, resource))
 
@@ -116,21 +130,28 @@ def _canonical(server: str) -> str:
     return origin_of(server) + urlsplit(server).path.removesuffix("/")
 
 
-def _discover_resource(server: str, challenge: Challenge | None) -> Steps[ResourceMetadata | None]:
+def _discover_resource(server: str, challenge: Challenge | None, tried: list[str]) -> Steps[ResourceMetadata | None]:
+    """Return the metadata of the first place that has any, or None if there are none.
+
+    `tried` gets what is wrong with the other places. Raises `SignInError` if there may be metadata that nobody can get.
+    """
     named = None if challenge is None else challenge.parameters.get("resource_metadata")
+    urls, statuses = resource_urls(server), list[int]()
     if named is not None:
-        url = check_url(named, "resource_metadata of the challenge", server)
-        response = yield AuthRequest(url, _JSON)
-        if response.status != 200:
-            raise SignInError(f"{url} answered {response.status}, expected the metadata of the server")
-        return decode_document(response, ResourceMetadata, url)
-    for url in resource_urls(server):
-        response = yield AuthRequest(url, _JSON)
-        if response.status == 200:
-            return decode_document(response, ResourceMetadata, url)
-        if response.status >= 500:
-            raise SignInError(f"{url} answered {response.status}")
-    return None
+        urls = list(dict.fromkeys([check_url(named, "resource_metadata of the challenge", server), *urls]))
+    for url in urls:
+        try:
+            response = yield AuthRequest(url, _JSON)
+            statuses.append(response.status)
+            if response.status == 200:
+                return (yield from decode_document(response, ResourceMetadata, url))
+            if url == named or response.status >= 500:
+                raise SignInError(f"{url} answered {response.status}, expected the metadata of the server")
+        except SignInError as error:
+            tried.append(str(error))
+    if named is None and len(statuses) == len(urls) and max(statuses) < 500:
+        return None
+    raise SignInError("; ".join(tried))
 
 
 def _check_resource(resource: str, server: str) -> None:
@@ -143,21 +164,33 @@ def _check_resource(resource: str, server: str) -> None:
         raise SignInError(f"the metadata are about another resource, {shown!r}, and not about {server}")
 
 
-def discover_server(issuer: str, server: str) -> Steps[ServerMetadata]:
-    """Get the metadata of an authorization server. Raises `SignInError` if its issuer is not exactly this one."""
+def discover_server(issuer: str, server: str, tried: Iterable[str] = ()) -> Steps[ServerMetadata]:
+    """Get the metadata of an authorization server, from the first place that has those of this issuer.
+
+    Raises `SignInError` with what is wrong with each place. `tried` are earlier attempts that belong to that.
+    """
     check_url(issuer, "the issuer", server)
+    wrong = list[str]()
     for url in server_urls(issuer):
-        response = yield AuthRequest(url, _JSON)
-        if response.status >= 500:
-            raise SignInError(f"{url} answered {response.status}")
-        if response.status != 200:
+        try:
+            response = yield AuthRequest(url, _JSON)
+            if 300 <= response.status < 500:
+                continue
+            if response.status != 200:
+                raise SignInError(f"{url} answered {response.status}")
+            found = yield from decode_document(response, ServerMetadata, url)
+            if not is_same_issuer(found.issuer, issuer):
+                raise SignInError(f"{url}: the issuer is {visible(found.issuer, 200)!r}, expected {issuer!r}")
+            _check_endpoints(found, server)
+        except SignInError as error:
+            wrong.append(str(error))
             continue
-        found = decode_document(response, ServerMetadata, url)
         if found.issuer != issuer:
-            raise SignInError(f"{url}: the issuer is {visible(found.issuer, 200)!r}, expected {issuer!r}")
-        _check_endpoints(found, server)
+            yield Deviation(f"{url}: the issuer is {found.issuer!r}, and {issuer!r} was expected")
         return found
-    raise SignInError(f"{issuer} has no metadata of an authorization server at the well-known URLs")
+    if not wrong:
+        wrong = [f"{issuer} has no metadata of an authorization server at the well-known URLs"]
+    raise SignInError("; ".join([*wrong, *tried]))
 
 
 def _check_endpoints(found: ServerMetadata, server: str) -> None:
@@ -167,10 +200,9 @@ def _check_endpoints(found: ServerMetadata, server: str) -> None:
             check_url(url, f"{name} of {found.issuer}", server)
 
 
-def decode_document(response: AuthResponse, kind: type[D], place: str) -> D:
+def decode_document(response: AuthResponse, kind: type[D], place: str) -> Steps[D]:
     """Decode a JSON document. Raises `SignInError` if it is not one of this kind."""
-    try:
-        document: D = decode_json(response.body, kind)
-    except ValueError as error:
-        raise SignInError(f"{place}: {visible(str(error), 200)}") from None
+    document, deviation = read_document(response, kind, place)
+    if deviation:
+        yield Deviation(f"{place}: {deviation}")
     return document

@@ -41,7 +41,7 @@ _OFFLINE: Final = "offline_access"
 
 
 class _BaseFlow:
-    """The common part of all flows: the issuer, the scopes to request always, and the storage."""
+    """The common part of all flows: the issuer, the scopes, the storage, and what requests for tokens have."""
 
     needs_person: bool = False
 
@@ -52,8 +52,10 @@ class _BaseFlow:
         scopes: Sequence[str],
         storage: TokenStorage | None,
         dpop: bool | None,
+        send_resource: bool,
     ) -> None:
         check_list("scopes", scopes)
+        check_flag("send_resource", send_resource)
         if dpop is not None:
             check_flag("dpop", dpop)
         self.client_id: str | None = client_id
@@ -61,6 +63,7 @@ class _BaseFlow:
         self.scopes: tuple[str, ...] = tuple(scopes)
         self.storage: TokenStorage = MemoryStorage() if storage is None else storage
         self.dpop: bool | None = dpop
+        self._send_resource = send_resource
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(client_id={self.client_id!r}, issuer={self.issuer!r})"
@@ -70,6 +73,10 @@ class _BaseFlow:
     ) -> tuple[TokenResponse, ClientCredential]:
         """Get a token."""
         raise NotImplementedError
+
+    def resource_field(self, resource: str) -> dict[str, str]:
+        """Return the parameter `resource` for a request, if the authorization server is to get it."""
+        return {"resource": resource} if self._send_resource else {}
 
     def start(self, server: ProtectedServer) -> SignInSession:
         """Return what gets the tokens for one server. Raises `UsageError` for plain HTTP to another machine."""
@@ -82,8 +89,10 @@ class OAuth(_BaseFlow):
     The client identifies itself with `client_id`, else with `client_metadata_url` if the authorization server supports
     that, else it registers under `client_name`, else `ask_client` gets the issuer and returns a `ClientCredential`.
     `issuer` is the only authorization server to accept. `sign_in` is `BrowserSignIn()` or `ConsoleSignIn()`. `storage`
-    keeps tokens and registrations; by default they are kept in memory. `dpop` binds tokens to a key, by default if both
-    servers support it; True makes everything else an error, False never does so.
+    keeps tokens and registrations; by default they are kept in memory. `scopes` are requested in place of those that
+    the server names; more are added only when a call needs them. `send_resource=False` leaves out the parameter
+    `resource`, which the specification requires and some authorization servers refuse. `dpop` binds tokens to a key, by
+    default if both servers support it; True makes everything else an error, False never does so.
     """
 
     needs_person: bool = True
@@ -100,9 +109,10 @@ class OAuth(_BaseFlow):
         sign_in: SignIn | None = None,
         storage: TokenStorage | None = None,
         dpop: bool | None = None,
+        send_resource: bool = True,
         ask_client: Callable[[str], ClientCredential | Awaitable[ClientCredential]] | None = None,
     ) -> None:
-        super().__init__(client_id, issuer, scopes, storage, dpop)
+        super().__init__(client_id, issuer, scopes, storage, dpop, send_resource)
         if client_metadata_url is not None:
             parts = urlsplit(client_metadata_url)
             if parts.scheme != "https" or parts.path in ("", "/"):
@@ -119,7 +129,7 @@ class OAuth(_BaseFlow):
         """Let a person sign in. Sign-ins at the same authorization server follow one another."""
         server = found.server
         _check_code_flow(server)
-        if scopes and _OFFLINE in server.scopes_supported and _OFFLINE not in scopes:
+        if not self.scopes and scopes and _OFFLINE in server.scopes_supported and _OFFLINE not in scopes:
             scopes = (*scopes, _OFFLINE)
         async with self.storage.lock(client_key(server.issuer)):
             known = await self._load_registration(server.issuer)
@@ -141,13 +151,14 @@ class OAuth(_BaseFlow):
         server = found.server
         async with self._sign_in.open_redirect(None if known is None else known.redirect_uri) as redirect:
             credential = await self._identify(run, server, redirect.uri, known, scopes)
-            code, verifier = await _get_code(redirect, found, credential.client_id, scopes, key)
+            resource = self.resource_field(found.resource)
+            code, verifier = await _get_code(redirect, found.server, credential.client_id, scopes, resource, key)
             fields = {
                 "grant_type": "authorization_code",
                 "code": code,
                 "redirect_uri": redirect.uri,
                 "code_verifier": verifier,
-                "resource": found.resource,
+                **resource,
             }
         return await run(request_token(server, credential, fields, time.time(), key)), credential
 
@@ -198,7 +209,12 @@ def _check_code_flow(server: ServerMetadata) -> None:
 
 
 async def _get_code(
-    redirect: Redirect, found: Discovery, client_id: str, scopes: tuple[str, ...], key: DpopKey | None
+    redirect: Redirect,
+    server: ServerMetadata,
+    client_id: str,
+    scopes: tuple[str, ...],
+    resource: dict[str, str],
+    key: DpopKey | None,
 ) -> tuple[str, str]:
     """Send the person to the authorization server. Return the code, and the verifier that belongs to it."""
     state, verifier = token_urlsafe(32), token_urlsafe(64)
@@ -210,7 +226,7 @@ async def _get_code(
         "state": state,
         "code_challenge": challenge,
         "code_challenge_method": "S256",
-        "resource": found.resource,
+        **resource,
         **({"scope": " ".join(scopes)} if scopes else {}),
         **({"prompt": "consent"} if _OFFLINE in scopes else {}),
         **({} if key is None else {"dpop_jkt": key.thumbprint}),
@@ -230,9 +246,9 @@ async def _get_code(
             return True
         return False
 
-    endpoint = found.server.authorization_endpoint or ""
+    endpoint = server.authorization_endpoint or ""
     await redirect.visit(f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(parameters)}", accept)
-    return _read_code(answers[0], found.server), verifier
+    return _read_code(answers[0], server), verifier
 
 
 def _read_code(answer: dict[str, str], server: ServerMetadata) -> str:
@@ -272,8 +288,9 @@ class ClientCredentials(_BaseFlow):
         scopes: Sequence[str] = (),
         storage: TokenStorage | None = None,
         dpop: bool | None = None,
+        send_resource: bool = True,
     ) -> None:
-        super().__init__(client_id, issuer, scopes, storage, dpop)
+        super().__init__(client_id, issuer, scopes, storage, dpop, send_resource)
         if (client_secret is None) == (private_key is None):
             raise UsageError("ClientCredentials needs either a client_secret or a private_key")
         self._credential = ClientCredential(
@@ -284,7 +301,7 @@ class ClientCredentials(_BaseFlow):
         self, run: Run, found: Discovery, scopes: tuple[str, ...], key: DpopKey | None
     ) -> tuple[TokenResponse, ClientCredential]:
         """Request a token with the client's own credentials."""
-        fields = {"grant_type": "client_credentials", "resource": found.resource, **_scope(scopes)}
+        fields = {"grant_type": "client_credentials", **self.resource_field(found.resource), **_scope(scopes)}
         token = await run(request_token(found.server, self._credential, fields, time.time(), key))
         return token, ClientCredential(client_id=self._credential.client_id)
 
@@ -305,8 +322,9 @@ class JwtBearer(_BaseFlow):
         scopes: Sequence[str] = (),
         storage: TokenStorage | None = None,
         dpop: bool | None = None,
+        send_resource: bool = True,
     ) -> None:
-        super().__init__(client_id, issuer, scopes, storage, dpop)
+        super().__init__(client_id, issuer, scopes, storage, dpop, send_resource)
         self._assertion = assertion
         self._credential = ClientCredential(client_id=client_id, client_secret=client_secret)
 
@@ -315,7 +333,12 @@ class JwtBearer(_BaseFlow):
     ) -> tuple[TokenResponse, ClientCredential]:
         """Exchange the assertion for a token."""
         assertion = await _get_assertion(self._assertion, found.server.issuer)
-        fields = {"grant_type": _JWT_BEARER, "assertion": assertion, "resource": found.resource, **_scope(scopes)}
+        fields = {
+            "grant_type": _JWT_BEARER,
+            "assertion": assertion,
+            **self.resource_field(found.resource),
+            **_scope(scopes),
+        }
         token = await run(request_token(found.server, self._credential, fields, time.time(), key))
         return token, ClientCredential(client_id=self._credential.client_id)
 
@@ -342,8 +365,9 @@ class EnterpriseManaged(_BaseFlow):
         scopes: Sequence[str] = (),
         storage: TokenStorage | None = None,
         dpop: bool | None = None,
+        send_resource: bool = True,
     ) -> None:
-        super().__init__(client_id, issuer, scopes, storage, dpop)
+        super().__init__(client_id, issuer, scopes, storage, dpop, send_resource)
         require_safe_server(idp_token_endpoint)
         self._id_token = id_token
         self._idp = ServerMetadata(issuer=idp_token_endpoint, token_endpoint=idp_token_endpoint)
@@ -358,7 +382,7 @@ class EnterpriseManaged(_BaseFlow):
             "grant_type": _TOKEN_EXCHANGE,
             "requested_token_type": _ID_JAG,
             "audience": found.server.issuer,
-            "resource": found.resource,
+            **self.resource_field(found.resource),
             "subject_token": await _get_assertion(self._id_token, self._idp.token_endpoint),
             "subject_token_type": _ID_TOKEN,
             **_scope(scopes),
@@ -366,7 +390,7 @@ class EnterpriseManaged(_BaseFlow):
         grant = await run(request_token(self._idp, self._idp_credential, exchange, time.time()))
         if grant.issued_token_type != _ID_JAG:
             raise SignInError(f"{self._idp.token_endpoint} issued another token than an ID-JAG")
-        fields = {"grant_type": _JWT_BEARER, "assertion": grant.access_token, "resource": found.resource}
+        fields = {"grant_type": _JWT_BEARER, "assertion": grant.access_token, **self.resource_field(found.resource)}
         token = await run(request_token(found.server, self._credential, fields, time.time(), key))
         return token, ClientCredential(client_id=self._credential.client_id)
 
@@ -392,8 +416,9 @@ class TokenExchange(_BaseFlow):
         scopes: Sequence[str] = (),
         storage: TokenStorage | None = None,
         dpop: bool | None = None,
+        send_resource: bool = True,
     ) -> None:
-        super().__init__(client_id, issuer, scopes, storage, dpop)
+        super().__init__(client_id, issuer, scopes, storage, dpop, send_resource)
         self._subject_token = subject_token
         self._subject_token_type = subject_token_type
         self._audience = audience
@@ -407,7 +432,7 @@ class TokenExchange(_BaseFlow):
         fields = {
             "grant_type": _TOKEN_EXCHANGE,
             "requested_token_type": _ACCESS_TOKEN,
-            "resource": found.resource,
+            **self.resource_field(found.resource),
             "subject_token": subject,
             "subject_token_type": self._subject_token_type,
             **({} if self._audience is None else {"audience": self._audience}),

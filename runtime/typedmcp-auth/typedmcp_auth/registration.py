@@ -40,7 +40,7 @@ def register(server: ServerMetadata, redirect_uri: str, name: str, scopes: tuple
     response = yield AuthRequest(server.registration_endpoint, headers, msgspec.json.encode(metadata))
     if response.status not in (200, 201):
         raise read_error(response, server.registration_endpoint)
-    found = decode_document(response, _Registration, server.registration_endpoint)
+    found = yield from decode_document(response, _Registration, server.registration_endpoint)
     return ClientCredential(
         client_id=found.client_id,
         client_secret=found.client_secret,

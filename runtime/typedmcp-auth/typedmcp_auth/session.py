@@ -11,14 +11,14 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from typedmcp.auth import AccessGrant, ProtectedServer
+from typedmcp.auth import AccessGrant, AuthRequest, AuthResponse, ProtectedServer
 from typedmcp.building import decode_json, visible
 from typedmcp.errors import AuthorizationRequiredError, SignInError
 from typedmcp_auth.challenge import Challenge, find_challenge
-from typedmcp_auth.discovery import Discovery, ServerMetadata, Steps, discover, discover_server
+from typedmcp_auth.discovery import Deviation, Discovery, ServerMetadata, Steps, discover, discover_server
 from typedmcp_auth.dpop import ALGORITHMS, BoundToken, DpopKey, choose_algorithm
 from typedmcp_auth.storage import TokenStorage
-from typedmcp_auth.tokens import ClientCredential, TokenResponse, request_token
+from typedmcp_auth.tokens import ClientCredential, RefusedError, TokenResponse, request_token
 from typedmcp_auth.urls import origin_of, require_safe_server
 
 __all__ = ["Flow", "Run", "SignInSession", "client_key", "decode_stored"]
@@ -32,6 +32,9 @@ _LONGEST_LIFETIME: Final = 1e9
 
 _RETRY_SECONDS: Final = 10.0
 """Seconds after which an early renewal that failed is tried again."""
+
+_NOTHING: Final = AuthResponse(0, b"")
+"""What a flow gets for a deviation."""
 
 _FINISH_SECONDS: Final = 10.0
 """Seconds that a cancelled request with a refresh token gets to end, since the token may be used only once."""
@@ -64,6 +67,10 @@ class Flow(Protocol):
         self, run: Run, found: Discovery, scopes: tuple[str, ...], key: DpopKey | None
     ) -> tuple[TokenResponse, ClientCredential]:
         """Get a token, to be bound to `key`. Raises `SignInError`."""
+        ...
+
+    def resource_field(self, resource: str) -> dict[str, str]:
+        """Return the parameter `resource` for a request, if the authorization server is to get it."""
         ...
 
 
@@ -149,12 +156,24 @@ class SignInSession:
     async def run(self, steps: Steps[T]) -> T:
         """Carry out the steps of a flow."""
         try:
-            request = next(steps)
+            step = next(steps)
             while True:
-                request = steps.send(await self._server.fetch(request))
+                try:
+                    response = await self._carry_out(step)
+                except SignInError as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(response)
         except StopIteration as end:
             outcome: T = end.value
             return outcome
+
+    async def _carry_out(self, step: AuthRequest | Deviation) -> AuthResponse:
+        if isinstance(step, AuthRequest):
+            return await self._server.fetch(step)
+        if not self._server.tolerate(step.text):
+            raise SignInError(step.text)
+        return _NOTHING
 
     # Renewal
 
@@ -209,10 +228,14 @@ class SignInSession:
             raise SignInError(f"the authorization server was {was} and is now {now}: register the client there")
 
     async def _refresh(self, grant: StoredGrant, server: ServerMetadata) -> StoredGrant | None:
-        """Use the refresh token, or return None if it is no longer valid."""
+        """Use the refresh token, or return None if it is refused: servers have many codes for one that has ended."""
         assert grant.refresh_token is not None
         self._last_step = "refresh"
-        fields = {"grant_type": "refresh_token", "refresh_token": grant.refresh_token, "resource": grant.resource}
+        fields = {
+            "grant_type": "refresh_token",
+            "refresh_token": grant.refresh_token,
+            **self._flow.resource_field(grant.resource),
+        }
 
         async def work() -> StoredGrant:
             key = self._key_of(grant)
@@ -225,19 +248,19 @@ class SignInSession:
 
         try:
             return await _finish(work())
-        except SignInError as error:
-            if error.code not in ("invalid_grant", "invalid_client", "unauthorized_client"):
-                raise
-            if error.code != "invalid_grant":  # the authorization server has forgotten the client
+        except RefusedError as error:
+            if error.code in ("invalid_client", "unauthorized_client"):  # it has forgotten the client
                 await self._flow.storage.save(client_key(server.issuer), None)
             await self._flow.storage.save(self._key, None)
             return None
 
     async def _obtain(self, grant: StoredGrant | None, found: Discovery, challenge: Challenge | None) -> StoredGrant:
-        asked = (challenge.scopes if challenge is not None else ()) or found.scopes
+        demanded = challenge.scopes if challenge is not None else ()
         if grant is not None and grant.scopes:
-            asked = (*grant.scopes, *(challenge.scopes if challenge is not None else ()))
-        scopes = tuple(dict.fromkeys((*self._flow.scopes, *asked)))
+            asked = (*self._flow.scopes, *grant.scopes, *demanded)
+        else:
+            asked = self._flow.scopes or demanded or found.scopes
+        scopes = tuple(dict.fromkeys(asked))
         key = self._make_key(found) if grant is None or grant.dpop_key is None else self._key_of(grant)
         token, credential = await self._flow.obtain(self.run, found, scopes, key)
         self._last_step = "obtain"

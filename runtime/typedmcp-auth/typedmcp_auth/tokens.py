@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote_plus
 
 from msgspec import Struct
@@ -12,10 +12,13 @@ from typedmcp.auth import AuthRequest, AuthResponse
 from typedmcp.building import decode_json, visible
 from typedmcp.errors import SignInError
 from typedmcp_auth.assertions import sign_assertion
-from typedmcp_auth.discovery import ServerMetadata, Steps, decode_document
+from typedmcp_auth.discovery import Deviation, ServerMetadata, Steps, decode_document
 from typedmcp_auth.dpop import DpopKey
 
-__all__ = ["ClientCredential", "TokenResponse", "authenticate", "read_error", "request_token"]
+__all__ = ["ClientCredential", "RefusedError", "TokenResponse", "authenticate", "read_error", "request_token"]
+
+_TEMPORARY: Final = ("server_error", "slow_down", "temporarily_unavailable")
+"""Codes of errors after which the same request may succeed."""
 
 
 class ClientCredential(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -46,7 +49,7 @@ class TokenResponse(Struct, kw_only=True):
     """
 
     access_token: str
-    token_type: str
+    token_type: str = ""
     expires_in: float | str | None = None
     refresh_token: str | None = None
     scope: str | None = None
@@ -54,6 +57,10 @@ class TokenResponse(Struct, kw_only=True):
 
     def __repr__(self) -> str:
         return f"TokenResponse(token_type={self.token_type!r}, expires_in={self.expires_in!r}, scope={self.scope!r})"
+
+
+class RefusedError(SignInError):
+    """An authorization server refused a request: the same one will not succeed later."""
 
 
 class _ErrorResponse(Struct):
@@ -76,13 +83,17 @@ def request_token(
     response = yield from _post(server, credential, fields, now, key)
     if key is not None and response.status != 200 and read_error(response, url).code == "use_dpop_nonce":
         response = yield from _post(server, credential, fields, now, key)
-    if response.status != 200:
+    if not 200 <= response.status < 300:
         raise read_error(response, url)
     try:
-        token = decode_document(response, TokenResponse, url)
+        token = yield from decode_document(response, TokenResponse, url)
     except SignInError as error:
         refusal = read_error(response, url)  # some servers send errors with the status 200
         raise (error if refusal.code is None else refusal) from None
+    if response.status != 200 or not token.token_type:
+        kind = f"with the type {visible(token.token_type, 50)!r}" if token.token_type else "without a type"
+        yield Deviation(f"{url}: a token {kind} and the status {response.status}")
+        token.token_type = token.token_type or "Bearer"
     if not token.access_token or not token.access_token.isascii() or not token.access_token.isprintable():
         raise SignInError(f"{url}: the access token is not a text that a header can hold")
     return token
@@ -134,10 +145,12 @@ def _choose_method(supported: list[str] | None) -> str:
 
 
 def read_error(response: AuthResponse, url: str) -> SignInError:
-    """Return the error in a response. The text of the server is escaped."""
+    """Return the error in a response, a `RefusedError` for a refusal. The text of the server is escaped."""
+    is_refusal = 400 <= response.status < 500 and response.status != 429
     try:
         found: _ErrorResponse = decode_json(response.body, _ErrorResponse)
     except ValueError:
-        return SignInError(f"{url} answered {response.status}")
+        return (RefusedError if is_refusal else SignInError)(f"{url} answered {response.status}")
     code, text = visible(found.error, 100), visible(str(found.error_description or ""), 300)
-    return SignInError(f"{url} answered {response.status}: {code}{f' ({text})' if text else ''}", code)
+    kind = SignInError if code in _TEMPORARY or response.status == 429 else RefusedError
+    return kind(f"{url} answered {response.status}: {code}{f' ({text})' if text else ''}", code)

@@ -10,7 +10,15 @@ from urllib.parse import SplitResult, urlsplit
 from typedmcp.building import is_loopback, visible
 from typedmcp.errors import SignInError, UsageError
 
-__all__ = ["check_url", "is_private_host", "origin_of", "require_safe_server", "resource_urls", "server_urls"]
+__all__ = [
+    "check_url",
+    "is_private_host",
+    "is_same_issuer",
+    "origin_of",
+    "require_safe_server",
+    "resource_urls",
+    "server_urls",
+]
 
 _SHOWN: Final = 200
 """Characters of a URL of a peer in an error."""
@@ -74,6 +82,14 @@ def is_private_host(host: str) -> bool:
         return is_loopback(host)
     is_translated = isinstance(address, IPv6Address) and any(address in network for network in _TRANSLATED)
     return not address.is_global or is_translated
+
+
+def is_same_issuer(one: str, other: str) -> bool:
+    """Return whether two issuers are the same text, but for the slash after a host without a path.
+
+    https://www.rfc-editor.org/rfc/rfc3986#section-6.2.3
+    """
+    return one == other or (one.count("/") <= 3 and one.removesuffix("/") == other.removesuffix("/"))
 
 
 def origin_of(url: str) -> str:

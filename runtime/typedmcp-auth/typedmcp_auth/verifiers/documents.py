@@ -16,7 +16,7 @@ from typedmcp.auth import AuthRequest, AuthResponse
 from typedmcp.building import FetchClient
 from typedmcp.errors import SignInError, UsageError
 from typedmcp.limits import Limits
-from typedmcp_auth.discovery import decode_document
+from typedmcp_auth.documents import read_document
 from typedmcp_auth.urls import check_url, server_urls
 
 __all__ = ["Documents", "IssuerMetadata", "check_option_url"]
@@ -57,14 +57,14 @@ class Documents:
         response = await self.send(AuthRequest(url, {"accept": "application/json"}))
         if response.status != 200:
             raise SignInError(f"{url} answered {response.status}")
-        return decode_document(response, kind, url)
+        return read_document(response, kind, url)[0]
 
     async def discover(self) -> IssuerMetadata:
         """Get the metadata of the issuer, at the first of the well-known URLs that has any."""
         for url in server_urls(self.issuer):
             response = await self.send(AuthRequest(url, {"accept": "application/json"}))
             if response.status == 200:
-                found = decode_document(response, IssuerMetadata, url)
+                found, _ = read_document(response, IssuerMetadata, url)
                 if found.issuer != self.issuer:
                     raise SignInError(f"{url}: the issuer is {found.issuer[:200]!a}, expected {self.issuer!r}")
                 return found

@@ -115,6 +115,8 @@ class Endpoint:
         """Called when credentials have replaced others."""
         self.on_frame: OnFrame | None = None
         """Called with each message in both directions."""
+        self.tolerate: Callable[[str], bool] = bool
+        """Called with each deviation from the standards of OAuth. False refuses it."""
         self._heads: dict[str, bytes] = {}
         """The encoded head of requests by HTTP method, while credentials and path stay the same."""
 
@@ -229,7 +231,7 @@ class Endpoint:
         from typedmcp.fetch import FetchClient
 
         client = FetchClient(self._tls_context, self.limits, proxy=self.options.proxy)
-        return cast("Authorizer", auth).start(ProtectedServer(self.url, client.fetch))
+        return cast("Authorizer", auth).start(ProtectedServer(self.url, client.fetch, lambda text: self.tolerate(text)))
 
     def _on_credentials(self, is_change: bool) -> None:
         self._heads.clear()

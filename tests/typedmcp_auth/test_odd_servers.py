@@ -19,6 +19,7 @@ from tests.client.http.scripted_http import Request, Wire
 from tests.server.scripted import run
 from tests.typedmcp_auth.scripted import AuthorizationServer, pass_time, protected, sign_in
 from tests.typedmcp_auth.test_sign_in import OPTIONS, call
+from typedmcp.auth import AuthRequest
 from typedmcp_auth.discovery import discover_server
 
 GRANTS = ["authorization_code", "refresh_token"]
@@ -266,7 +267,9 @@ def test_an_issuer_with_other_characters_than_a_url_has_is_rejected(issuer: str)
 
 def test_an_issuer_in_punycode_is_requested_as_it_stands() -> None:
     steps = discover_server("https://xn--bcher-kva.example/t%C3%A9", "https://mcp.example.com")
-    assert next(steps).url == "https://xn--bcher-kva.example/.well-known/oauth-authorization-server/t%C3%A9"
+    request = next(steps)
+    assert isinstance(request, AuthRequest)
+    assert request.url == "https://xn--bcher-kva.example/.well-known/oauth-authorization-server/t%C3%A9"
 
 
 def test_an_authorization_endpoint_keeps_its_query() -> None:

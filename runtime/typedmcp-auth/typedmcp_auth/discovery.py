@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """What a peer has sent otherwise than it should, though only one thing can be meant."""
+    """A member or a status that a standard does not allow, though only one thing can be meant."""
 
     text: str
 

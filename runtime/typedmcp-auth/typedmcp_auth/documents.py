@@ -45,10 +45,11 @@ def _changes(members: dict[str, Any], kind: type[Struct]) -> Generator[tuple[str
     """Yield the members that get another value, with that."""
     for field in msgspec.structs.fields(kind):
         name, types = field.encode_name, {field.type, *get_args(field.type)}
-        value, is_text = members.get(name), types <= {str, str | None, NoneType}
+        value: Any = members.get(name)
+        is_text = types <= {str, str | None, NoneType}
         if isinstance(value, str) and list[str] in types:
             yield name, value.split()
-        elif is_text and isinstance(value, list) and all(isinstance(item, str) for item in value):
-            yield name, " ".join(value)
+        elif is_text and isinstance(value, list):
+            yield name, " ".join(msgspec.convert(value, list[str]))
         elif is_text and type(value) is int:
             yield name, str(value)

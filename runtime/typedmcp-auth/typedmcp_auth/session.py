@@ -34,7 +34,7 @@ _RETRY_SECONDS: Final = 10.0
 """Seconds after which an early renewal that failed is tried again."""
 
 _NOTHING: Final = AuthResponse(0, b"")
-"""What a flow gets for a deviation."""
+"""Given to a flow for a deviation."""
 
 _FINISH_SECONDS: Final = 10.0
 """Seconds that a cancelled request with a refresh token gets to end, since the token may be used only once."""

@@ -89,7 +89,7 @@ class SessionOpener:
         self.endpoint: Endpoint | None = _open_endpoint(self.target, options, self._limits)
         """The URL, if that is the target."""
         if self.endpoint is not None:
-            self.endpoint.on_frame, self.endpoint.tolerate = self._on_frame, incoming.tolerate
+            self.endpoint.on_frame, self.endpoint.credentials.tolerate = self._on_frame, incoming.tolerate
 
     async def open(self) -> tuple[ClientSession, ServerDescription]:
         """Open a session in the way that worked last time, if there is a choice.

@@ -76,6 +76,8 @@ class CredentialsManager:
         self.renew_at: float | None = None
         """The time from which they should be renewed before a request."""
         self.is_signing_in: bool = False
+        self.tolerate: Callable[[str], bool] = bool
+        """Called with each deviation of an authorization server from the standards. False refuses it."""
         self.attempts: int = 1 if authorization is None else _MAX_ATTEMPTS
         self._auth = auth
         self._authorization = authorization
@@ -97,10 +99,8 @@ class CredentialsManager:
 
         Return True if this call got them, False if another request had done so, and None if there are none to try.
         """
-        if self._authorization is None:
-            timer = None  # functions of the application have the time of the call
         failure = self._failure
-        with pause_timer(timer):
+        with pause_timer(None if self._authorization is None else timer):  # functions have the time of the call
             async with self._lock:
                 if used is not self.headers:
                     return False

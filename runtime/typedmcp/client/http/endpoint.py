@@ -115,8 +115,6 @@ class Endpoint:
         """Called when credentials have replaced others."""
         self.on_frame: OnFrame | None = None
         """Called with each message in both directions."""
-        self.tolerate: Callable[[str], bool] = bool
-        """Called with each deviation from the standards of OAuth. False refuses it."""
         self._heads: dict[str, bytes] = {}
         """The encoded head of requests by HTTP method, while credentials and path stay the same."""
 
@@ -230,8 +228,9 @@ class Endpoint:
         from typedmcp.auth import ProtectedServer
         from typedmcp.fetch import FetchClient
 
-        client = FetchClient(self._tls_context, self.limits, proxy=self.options.proxy)
-        return cast("Authorizer", auth).start(ProtectedServer(self.url, client.fetch, lambda text: self.tolerate(text)))
+        fetch = FetchClient(self._tls_context, self.limits, proxy=self.options.proxy).fetch
+        server = ProtectedServer(self.url, fetch, lambda text: self.credentials.tolerate(text))
+        return cast("Authorizer", auth).start(server)
 
     def _on_credentials(self, is_change: bool) -> None:
         self._heads.clear()

@@ -290,7 +290,9 @@ class UnsupportedVersionError(RemoteError):
     def __init__(self, requested: str, supported: list[str]) -> None:
         data = {"supported": supported, "requested": requested}
         text = f"unsupported protocol version: {_in_ascii(requested)}"
-        if supported:
+        if requested in supported:
+            text = f"protocol version {requested}: begin a session with initialize, and name no version in _meta"
+        elif supported:
             text += f"; supported: {', '.join(map(_in_ascii, supported[:20]))}"
         super().__init__(self.CODE, text, data)
 

@@ -258,6 +258,19 @@ def test_an_unsupported_revision_is_rejected_with_the_supported_ones() -> None:
     run(main)
 
 
+@each("revision", LEGACY)
+def test_a_legacy_revision_in_a_request_without_a_session_is_told_how_it_begins(revision: str) -> None:
+    async def main() -> None:
+        async with served(Everything()) as client:
+            error = await client.error("tools/list", meta={VERSION: revision})
+            assert error["code"] == -32022
+            assert error["message"] == (
+                f"protocol version {revision}: begin a session with initialize, and name no version in _meta"
+            )
+
+    run(main)
+
+
 @each_legacy
 @with_client
 async def test_modern_requests_are_served_beside_a_legacy_session(

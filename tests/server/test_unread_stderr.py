@@ -1,4 +1,4 @@
-"""A host that does not read standard error cannot hang a server over standard input and output."""
+"""A host that does not read standard error, or output, cannot hang a server over standard input and output."""
 
 from __future__ import annotations
 
@@ -85,3 +85,15 @@ def test_a_host_that_reads_loses_nothing() -> None:
         rest = child.communicate(timeout=60)[1]
     assert rest.count(b"x" * 2000) == 5
     assert b"dropped" not in rest
+
+
+def test_a_server_ends_once_its_client_has_closed_the_end_that_it_reads() -> None:
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen([sys.executable, "-c", SERVER], **pipes) as child:
+        request(child, 0, "initialize", HELLO)
+        assert child.stdin is not None
+        assert child.stdout is not None
+        child.stdout.close()
+        child.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+        child.stdin.flush()
+        assert child.wait(60) == 0  # though its input is open

@@ -66,9 +66,12 @@ def replace_forbidden(name: str) -> str:
     return made if made[:1].isalpha() or made[:1] == "_" else f"_{made}"
 
 
-def check_tool_name(name: str) -> Iterator[Finding]:
-    """Yield the finding about a tool's name that the APIs do not take as it is."""
-    if len(name) > MAX_NAME:
+def check_tool_name(name: str, *, is_valid: bool) -> Iterator[Finding]:
+    """Yield the finding about a tool's name: it is not valid in the protocol, or not for the APIs as it is."""
+    if not is_valid:
+        text = "the name is not 1 to 128 of the characters A-Z a-z 0-9 _ - ."
+        yield Finding("name", "error", f"tool {name}", text)
+    elif len(name) > MAX_NAME:
         text = f"the name has {len(name)} characters; APIs allow {MAX_NAME}"
         yield Finding("host-name", "error", f"tool {name}", text, _ALL)
     elif (made := replace_forbidden(name)) != name:

@@ -22,10 +22,7 @@ def check_items(
     """Yield the findings about the items of a server, in their order."""
     for tool in tools:
         item = f"tool {tool.name}"
-        if is_recommended_name(tool.name):
-            yield from check_tool_name(tool.name)
-        else:
-            yield Finding("name", "error", item, "the name is not 1 to 128 of the characters A-Z a-z 0-9 _ - .")
+        yield from check_tool_name(tool.name, is_valid=is_recommended_name(tool.name))
         try:
             header_params(tool.input_schema)
         except ValueError as error:

@@ -21,8 +21,8 @@ from typedmcp.transports.streams import StreamTransport
 
 __all__ = ["stdio"]
 
-_CHUNK: Final = 512
-"""Bytes that a pipe takes without blocking once it takes any, on every system (`PIPE_BUF` of POSIX)."""
+_CHUNK: Final = 400
+"""Bytes that a pipe takes without blocking once it takes any, after a note: the `PIPE_BUF` of POSIX is 512."""
 _DROPPED: Final = b"\n[%d bytes of logs and prints were dropped, since nobody read standard error]\n"
 
 
@@ -41,7 +41,7 @@ async def stdio(*, high_water: int = HIGH_WATER) -> AsyncGenerator[Transport]:
     with _dropping():
         try:
             if _can_poll(source) and _can_poll(sink):
-                transport: Transport = StreamTransport(source, sink, high_water)
+                transport: Transport = _ServedStream(source, sink, high_water)
             else:
                 transport = FileTransport(source, sink, high_water)
             try:
@@ -56,6 +56,13 @@ async def stdio(*, high_water: int = HIGH_WATER) -> AsyncGenerator[Transport]:
             os.close(sink)
 
 
+class _ServedStream(StreamTransport):
+    """The stream of a server, which ends once its client gets no responses any more."""
+
+    def _on_broken(self) -> None:
+        self._loop.call_soon(self._take, b"")
+
+
 class _LossyFile(io.FileIO):
     """Standard error that drops what its reader does not take, so that writing to it never blocks the event loop."""
 
@@ -63,25 +70,20 @@ class _LossyFile(io.FileIO):
     """Bytes that were dropped and not reported yet."""
 
     def write(self, data: Any) -> int:
-        if self.dropped and self._can_write():
-            count, self.dropped = self.dropped, 0
-            super().write(_DROPPED % count)
         for begin in range(0, len(data), _CHUNK):
-            if not self._can_write():
+            if not select((), (self,), (), 0)[1]:
                 self.dropped += len(data) - begin
                 break
-            super().write(data[begin : begin + _CHUNK])
+            note = _DROPPED % self.dropped if self.dropped else b""
+            self.dropped = 0
+            super().write(note + bytes(data[begin : begin + _CHUNK]))
         return len(data)
-
-    def _can_write(self) -> bool:
-        return bool(select((), (self,), (), 0)[1])
 
 
 @contextmanager
 def _dropping() -> Generator[None]:
     """Let the streams of Python, which loggers may hold, write to a file that drops, if standard error is a pipe."""
-    own = (sys.__stdout__, sys.__stderr__) if _can_poll(2) else ()
-    streams: list[Any] = [stream for stream in own if isinstance(stream, io.TextIOWrapper)]
+    streams: list[Any] = [sys.__stdout__, sys.__stderr__] if _can_poll(2) else []
     before, lossy = [stream.buffer for stream in streams], _LossyFile(2, "w", closefd=False)
     try:
         for stream in streams:

@@ -104,6 +104,10 @@ class StreamTransport(DescriptorTransport):
         except OSError as error:
             self._error = error
             data = b""
+        self._take(data)
+
+    def _take(self, data: bytes) -> None:
+        """Pass on what was read; empty bytes are the end."""
         if not data:
             self._stop_reading()
         elif len(data) == self._chunk_bytes < _MAX_CHUNK_BYTES:
@@ -167,7 +171,11 @@ class StreamTransport(DescriptorTransport):
             return 0
         except OSError:  # the reader has closed its end: dropping its messages is not an error
             self._broken = True
+            self._on_broken()
             return 0
+
+    def _on_broken(self) -> None:
+        """Go on reading from a peer that has closed the end that it reads."""
 
     def _writable(self) -> None:
         sent = self._try_to_send(list(islice(self._queue, _PARTS_PER_WRITE)))

@@ -49,6 +49,11 @@ CALLS = 150
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
 
 
+def start(*options: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, *options, "-c", SERVER]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
 def request(child: subprocess.Popen[bytes], id: int, method: str, params: dict[str, Any]) -> Any:
     assert child.stdin is not None
     assert child.stdout is not None
@@ -61,8 +66,7 @@ def request(child: subprocess.Popen[bytes], id: int, method: str, params: dict[s
 @each("options", [[], ["-u"]])
 @each("tool", ["fail", "log", "write", "write_to_stderr"])
 def test_a_server_serves_on_and_counts_what_it_drops(tool: str, options: list[str]) -> None:
-    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    with subprocess.Popen([sys.executable, *options, "-c", SERVER], **pipes) as child:
+    with start(*options) as child:
         request(child, 0, "initialize", HELLO)
         for id in range(1, CALLS + 1):
             assert request(child, id, "tools/call", {"name": tool, "arguments": {}})["id"] == id
@@ -76,9 +80,7 @@ def test_a_server_serves_on_and_counts_what_it_drops(tool: str, options: list[st
 
 
 def test_a_host_that_reads_loses_nothing() -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as child:
+    with start() as child:
         request(child, 0, "initialize", HELLO)
         for id in range(1, 6):
             request(child, id, "tools/call", {"name": "write", "arguments": {}})
@@ -88,8 +90,7 @@ def test_a_host_that_reads_loses_nothing() -> None:
 
 
 def test_a_server_ends_once_its_client_has_closed_the_end_that_it_reads() -> None:
-    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    with subprocess.Popen([sys.executable, "-c", SERVER], **pipes) as child:
+    with start() as child:
         request(child, 0, "initialize", HELLO)
         assert child.stdin is not None
         assert child.stdout is not None

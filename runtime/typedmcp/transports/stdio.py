@@ -60,7 +60,7 @@ class _ServedStream(StreamTransport):
     """The stream of a server, which ends once its client gets no responses any more."""
 
     def _on_broken(self) -> None:
-        self._loop.call_soon(self._take, b"")
+        self.consume(len)  # which ends the stream, and drops what the client still sends
 
 
 class _LossyFile(io.FileIO):

@@ -104,10 +104,6 @@ class StreamTransport(DescriptorTransport):
         except OSError as error:
             self._error = error
             data = b""
-        self._take(data)
-
-    def _take(self, data: bytes) -> None:
-        """Pass on what was read; empty bytes are the end."""
         if not data:
             self._stop_reading()
         elif len(data) == self._chunk_bytes < _MAX_CHUNK_BYTES:

@@ -97,7 +97,6 @@ _COMMON_IMPORTS = (
     "encode",
     "from_builtins",
     "to_builtins",
-    "untagged",
     "validate",
 )
 
@@ -111,6 +110,7 @@ EXACT_STRUCTS = Backend(
         *("typing." + name for name in ("TYPE_CHECKING", "ClassVar", "Literal", "TypeAlias")),
         *("msgspec." + name for name in ("UNSET", "Meta", "UnsetType", "field")),
         *("mcpspec.support.structs." + name for name in (*_COMMON_IMPORTS, "ConstantStruct", "OpenObject", "member")),
+        *("mcpspec.support.postponed." + name for name in ("find_postponed", "postpone")),
     ),
     absent="UNSET",
 )
@@ -125,7 +125,7 @@ EXACT_MODELS = Backend(
         "pydantic.Field",
         "pydantic_core.MISSING",
         "mcpspec.support.definitions.lazy_definitions",
-        *("mcpspec.support.models." + name for name in (*_COMMON_IMPORTS, "ClosedModel", "union")),
+        *("mcpspec.support.models." + name for name in (*_COMMON_IMPORTS, "ClosedModel", "union", "untagged")),
     ),
     absent="MISSING",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -123,23 +124,30 @@ def _types_module(interface: Interface, backend: Backend) -> str:
     """Render `structs.py` or `models.py`: the model classes and `__all__`."""
     head, definitions = _split_head(generate_classes(interface, backend))
     extends = f"{interface.inherited.package}.{backend.module}"
-    inherited = [line for line in head.splitlines() if definitions and line.startswith(f"from {extends} import ")]
+    is_lazy = bool(definitions) and not backend.is_msgspec
+    inherited = [line for line in head.splitlines() if is_lazy and line.startswith(f"from {extends} import ")]
     return _render(
         "types.py.jinja2",
         head="\n".join(line for line in head.splitlines() if line not in inherited),
         inherited="\n    ".join(inherited),
         extends=extends,
         definitions=definitions,
-        is_lazy=bool(definitions),
+        is_lazy=is_lazy,
+        is_postponed=bool(definitions) and backend.is_msgspec,
+        unions=[name for name, node in interface.own_definitions.items() if node["x"]["kind"] == "union"],
         names=list(interface.document["$defs"]),
         extra_names=list(backend.exports),
     )
 
 
 def _split_head(source: str) -> tuple[str, str]:
-    """Split the source of a module before its first lazy definition, if it has any."""
-    head, guard, definitions = source.partition("if TYPE_CHECKING or is_needed(")
-    return head, guard + definitions
+    """Split the source of a module before its first definition, if it has any."""
+    found = _DEFINITION.search(source)
+    at = len(source) if found is None else found.start()
+    return source[:at], source[at:]
+
+
+_DEFINITION: Final = re.compile(r"^(class |if TYPE_CHECKING|\w+: TypeAlias)", re.MULTILINE)
 
 
 def compat(interface: Interface, facts: CompatFacts) -> dict[str, str]:

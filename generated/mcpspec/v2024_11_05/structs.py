@@ -21,10 +21,13 @@ from mcpspec.support.everyday_structs import (
     from_builtins,
     member,
     to_builtins,
-    untagged,
     validate,
 )
 from mcpspec.support.null import NULL
+from mcpspec.support.postponed import find_postponed, postpone
+
+if not TYPE_CHECKING:
+    postpone(globals())
 
 
 class Annotated(Struct, kw_only=True):
@@ -438,12 +441,7 @@ class JSONRPCResponse(ConstantStruct, kw_only=True):
     """Result of the request."""
 
 
-if TYPE_CHECKING:
-    JSONRPCMessage: TypeAlias = JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError
-else:
-    JSONRPCMessage = untagged(
-        "JSONRPCMessage", __name__, lambda: JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError
-    )
+JSONRPCMessage: TypeAlias = "JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError"
 """Any JSON-RPC message that may cross the wire."""
 
 
@@ -968,14 +966,11 @@ class Result(OpenObject):
     """Additional data about the message or object."""
 
 
-if TYPE_CHECKING:
-    ClientResult: TypeAlias = Result | CreateMessageResult | ListRootsResult
-else:
-    ClientResult = untagged("ClientResult", __name__, lambda: Result | CreateMessageResult | ListRootsResult)
+ClientResult: TypeAlias = "Result | CreateMessageResult | ListRootsResult"
 """Any result that a client may return."""
 
 
-EmptyResult: TypeAlias = Result
+EmptyResult: TypeAlias = "Result"
 """Result with nothing beyond the common fields."""
 
 
@@ -1006,7 +1001,7 @@ class RootsListChangedNotification(
 
 
 ClientNotification: TypeAlias = (
-    CancelledNotification | InitializedNotification | ProgressNotification | RootsListChangedNotification
+    "CancelledNotification | InitializedNotification | ProgressNotification | RootsListChangedNotification"
 )
 """Any notification that a client may send."""
 
@@ -1066,40 +1061,11 @@ class ServerCapabilitiesTools(Struct, kw_only=True):
     """True if changes to the list are announced by notifications."""
 
 
-ServerRequest: TypeAlias = PingRequest | CreateMessageRequest | ListRootsRequest
+ServerRequest: TypeAlias = "PingRequest | CreateMessageRequest | ListRootsRequest"
 """Any request that a server may send."""
 
 
-if TYPE_CHECKING:
-    ServerResult: TypeAlias = (
-        Result
-        | InitializeResult
-        | ListResourcesResult
-        | ListResourceTemplatesResult
-        | ReadResourceResult
-        | ListPromptsResult
-        | GetPromptResult
-        | ListToolsResult
-        | CallToolResult
-        | CompleteResult
-    )
-else:
-    ServerResult = untagged(
-        "ServerResult",
-        __name__,
-        lambda: (
-            Result
-            | InitializeResult
-            | ListResourcesResult
-            | ListResourceTemplatesResult
-            | ReadResourceResult
-            | ListPromptsResult
-            | GetPromptResult
-            | ListToolsResult
-            | CallToolResult
-            | CompleteResult
-        ),
-    )
+ServerResult: TypeAlias = "Result | InitializeResult | ListResourcesResult | ListResourceTemplatesResult | ReadResourceResult | ListPromptsResult | GetPromptResult | ListToolsResult | CallToolResult | CompleteResult"
 """Any result that a server may return."""
 
 
@@ -1169,12 +1135,7 @@ class TextResourceContents(Struct, kw_only=True):
     """The text itself."""
 
 
-if TYPE_CHECKING:
-    EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
-else:
-    EmbeddedResourceResource = untagged(
-        "EmbeddedResourceResource", __name__, lambda: TextResourceContents | BlobResourceContents
-    )
+EmbeddedResourceResource: TypeAlias = "TextResourceContents | BlobResourceContents"
 """Contents of the resource."""
 
 
@@ -1206,15 +1167,7 @@ class ToolListChangedNotification(
     """Parameters of the message."""
 
 
-ServerNotification: TypeAlias = (
-    CancelledNotification
-    | ProgressNotification
-    | ResourceListChangedNotification
-    | ResourceUpdatedNotification
-    | PromptListChangedNotification
-    | ToolListChangedNotification
-    | LoggingMessageNotification
-)
+ServerNotification: TypeAlias = "CancelledNotification | ProgressNotification | ResourceListChangedNotification | ResourceUpdatedNotification | PromptListChangedNotification | ToolListChangedNotification | LoggingMessageNotification"
 """Any notification that a server may send."""
 
 
@@ -1239,21 +1192,7 @@ class UnsubscribeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="
     """Parameters of the message."""
 
 
-ClientRequest: TypeAlias = (
-    InitializeRequest
-    | PingRequest
-    | ListResourcesRequest
-    | ListResourceTemplatesRequest
-    | ReadResourceRequest
-    | SubscribeRequest
-    | UnsubscribeRequest
-    | ListPromptsRequest
-    | GetPromptRequest
-    | ListToolsRequest
-    | CallToolRequest
-    | SetLevelRequest
-    | CompleteRequest
-)
+ClientRequest: TypeAlias = "InitializeRequest | PingRequest | ListResourcesRequest | ListResourceTemplatesRequest | ReadResourceRequest | SubscribeRequest | UnsubscribeRequest | ListPromptsRequest | GetPromptRequest | ListToolsRequest | CallToolRequest | SetLevelRequest | CompleteRequest"
 """Any request that a client may send."""
 
 
@@ -1267,9 +1206,9 @@ class UnsubscribeRequestParams(Struct, kw_only=True):
 
 
 if not TYPE_CHECKING:
-    from mcpspec.support.lazy import unknown_names
-
-    __getattr__ = unknown_names(__name__)
+    __getattr__, __dir__ = find_postponed(
+        globals(), "ClientResult", "JSONRPCMessage", "ServerResult", "EmbeddedResourceResource"
+    )
 
 __all__ = [
     "Annotated", "Annotations", "BlobResourceContents", "CallToolRequest", "CallToolRequestParams", "CallToolResult",

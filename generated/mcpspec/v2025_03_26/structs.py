@@ -20,10 +20,13 @@ from mcpspec.support.everyday_structs import (
     from_builtins,
     member,
     to_builtins,
-    untagged,
     validate,
 )
 from mcpspec.support.null import NULL
+from mcpspec.support.postponed import find_postponed, postpone
+
+if not TYPE_CHECKING:
+    postpone(globals())
 
 
 class Annotations(Struct, kw_only=True):
@@ -424,15 +427,10 @@ class JSONRPCRequest(ConstantStruct, kw_only=True):
     """Identifier that pairs a request with its response."""
 
 
-if TYPE_CHECKING:
-    JSONRPCBatchRequestItem: TypeAlias = JSONRPCRequest | JSONRPCNotification
-else:
-    JSONRPCBatchRequestItem = untagged(
-        "JSONRPCBatchRequestItem", __name__, lambda: JSONRPCRequest | JSONRPCNotification
-    )
+JSONRPCBatchRequestItem: TypeAlias = "JSONRPCRequest | JSONRPCNotification"
 
 
-JSONRPCBatchRequest: TypeAlias = list[JSONRPCBatchRequestItem]
+JSONRPCBatchRequest: TypeAlias = "list[JSONRPCBatchRequestItem]"
 """Several requests and notifications sent together."""
 
 
@@ -455,38 +453,14 @@ class JSONRPCResponse(ConstantStruct, kw_only=True):
     """Result of the request."""
 
 
-if TYPE_CHECKING:
-    JSONRPCBatchResponseItem: TypeAlias = JSONRPCResponse | JSONRPCError
-else:
-    JSONRPCBatchResponseItem = untagged("JSONRPCBatchResponseItem", __name__, lambda: JSONRPCResponse | JSONRPCError)
+JSONRPCBatchResponseItem: TypeAlias = "JSONRPCResponse | JSONRPCError"
 
 
-JSONRPCBatchResponse: TypeAlias = list[JSONRPCBatchResponseItem]
+JSONRPCBatchResponse: TypeAlias = "list[JSONRPCBatchResponseItem]"
 """Several responses sent together."""
 
 
-if TYPE_CHECKING:
-    JSONRPCMessage: TypeAlias = (
-        JSONRPCRequest
-        | JSONRPCNotification
-        | list[JSONRPCBatchRequestItem]
-        | JSONRPCResponse
-        | JSONRPCError
-        | list[JSONRPCBatchResponseItem]
-    )
-else:
-    JSONRPCMessage = untagged(
-        "JSONRPCMessage",
-        __name__,
-        lambda: (
-            JSONRPCRequest
-            | JSONRPCNotification
-            | list[JSONRPCBatchRequestItem]
-            | JSONRPCResponse
-            | JSONRPCError
-            | list[JSONRPCBatchResponseItem]
-        ),
-    )
+JSONRPCMessage: TypeAlias = "JSONRPCRequest | JSONRPCNotification | list[JSONRPCBatchRequestItem] | JSONRPCResponse | JSONRPCError | list[JSONRPCBatchResponseItem]"
 """Any JSON-RPC message that may cross the wire."""
 
 
@@ -1011,14 +985,11 @@ class Result(OpenObject):
     """Additional data about the message or object."""
 
 
-if TYPE_CHECKING:
-    ClientResult: TypeAlias = Result | CreateMessageResult | ListRootsResult
-else:
-    ClientResult = untagged("ClientResult", __name__, lambda: Result | CreateMessageResult | ListRootsResult)
+ClientResult: TypeAlias = "Result | CreateMessageResult | ListRootsResult"
 """Any result that a client may return."""
 
 
-EmptyResult: TypeAlias = Result
+EmptyResult: TypeAlias = "Result"
 """Result with nothing beyond the common fields."""
 
 
@@ -1049,7 +1020,7 @@ class RootsListChangedNotification(
 
 
 ClientNotification: TypeAlias = (
-    CancelledNotification | InitializedNotification | ProgressNotification | RootsListChangedNotification
+    "CancelledNotification | InitializedNotification | ProgressNotification | RootsListChangedNotification"
 )
 """Any notification that a client may send."""
 
@@ -1111,40 +1082,11 @@ class ServerCapabilitiesTools(Struct, kw_only=True):
     """True if changes to the list are announced by notifications."""
 
 
-ServerRequest: TypeAlias = PingRequest | CreateMessageRequest | ListRootsRequest
+ServerRequest: TypeAlias = "PingRequest | CreateMessageRequest | ListRootsRequest"
 """Any request that a server may send."""
 
 
-if TYPE_CHECKING:
-    ServerResult: TypeAlias = (
-        Result
-        | InitializeResult
-        | ListResourcesResult
-        | ListResourceTemplatesResult
-        | ReadResourceResult
-        | ListPromptsResult
-        | GetPromptResult
-        | ListToolsResult
-        | CallToolResult
-        | CompleteResult
-    )
-else:
-    ServerResult = untagged(
-        "ServerResult",
-        __name__,
-        lambda: (
-            Result
-            | InitializeResult
-            | ListResourcesResult
-            | ListResourceTemplatesResult
-            | ReadResourceResult
-            | ListPromptsResult
-            | GetPromptResult
-            | ListToolsResult
-            | CallToolResult
-            | CompleteResult
-        ),
-    )
+ServerResult: TypeAlias = "Result | InitializeResult | ListResourcesResult | ListResourceTemplatesResult | ReadResourceResult | ListPromptsResult | GetPromptResult | ListToolsResult | CallToolResult | CompleteResult"
 """Any result that a server may return."""
 
 
@@ -1214,12 +1156,7 @@ class TextResourceContents(Struct, kw_only=True):
     """The text itself."""
 
 
-if TYPE_CHECKING:
-    EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
-else:
-    EmbeddedResourceResource = untagged(
-        "EmbeddedResourceResource", __name__, lambda: TextResourceContents | BlobResourceContents
-    )
+EmbeddedResourceResource: TypeAlias = "TextResourceContents | BlobResourceContents"
 """Contents of the resource."""
 
 
@@ -1268,15 +1205,7 @@ class ToolListChangedNotification(
     """Parameters of the message."""
 
 
-ServerNotification: TypeAlias = (
-    CancelledNotification
-    | ProgressNotification
-    | ResourceListChangedNotification
-    | ResourceUpdatedNotification
-    | PromptListChangedNotification
-    | ToolListChangedNotification
-    | LoggingMessageNotification
-)
+ServerNotification: TypeAlias = "CancelledNotification | ProgressNotification | ResourceListChangedNotification | ResourceUpdatedNotification | PromptListChangedNotification | ToolListChangedNotification | LoggingMessageNotification"
 """Any notification that a server may send."""
 
 
@@ -1301,21 +1230,7 @@ class UnsubscribeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="
     """Parameters of the message."""
 
 
-ClientRequest: TypeAlias = (
-    InitializeRequest
-    | PingRequest
-    | ListResourcesRequest
-    | ListResourceTemplatesRequest
-    | ReadResourceRequest
-    | SubscribeRequest
-    | UnsubscribeRequest
-    | ListPromptsRequest
-    | GetPromptRequest
-    | ListToolsRequest
-    | CallToolRequest
-    | SetLevelRequest
-    | CompleteRequest
-)
+ClientRequest: TypeAlias = "InitializeRequest | PingRequest | ListResourcesRequest | ListResourceTemplatesRequest | ReadResourceRequest | SubscribeRequest | UnsubscribeRequest | ListPromptsRequest | GetPromptRequest | ListToolsRequest | CallToolRequest | SetLevelRequest | CompleteRequest"
 """Any request that a client may send."""
 
 
@@ -1329,9 +1244,15 @@ class UnsubscribeRequestParams(Struct, kw_only=True):
 
 
 if not TYPE_CHECKING:
-    from mcpspec.support.lazy import unknown_names
-
-    __getattr__ = unknown_names(__name__)
+    __getattr__, __dir__ = find_postponed(
+        globals(),
+        "ClientResult",
+        "JSONRPCMessage",
+        "ServerResult",
+        "EmbeddedResourceResource",
+        "JSONRPCBatchRequestItem",
+        "JSONRPCBatchResponseItem",
+    )
 
 __all__ = [
     "Annotations", "AudioContent", "BlobResourceContents", "CallToolRequest", "CallToolRequestParams", "CallToolResult",

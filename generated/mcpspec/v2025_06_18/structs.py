@@ -20,10 +20,13 @@ from mcpspec.support.everyday_structs import (
     from_builtins,
     member,
     to_builtins,
-    untagged,
     validate,
 )
 from mcpspec.support.null import NULL
+from mcpspec.support.postponed import find_postponed, postpone
+
+if not TYPE_CHECKING:
+    postpone(globals())
 
 
 class Annotations(Struct, kw_only=True):
@@ -544,12 +547,7 @@ class JSONRPCResponse(ConstantStruct, kw_only=True):
     """Result of the request."""
 
 
-if TYPE_CHECKING:
-    JSONRPCMessage: TypeAlias = JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError
-else:
-    JSONRPCMessage = untagged(
-        "JSONRPCMessage", __name__, lambda: JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError
-    )
+JSONRPCMessage: TypeAlias = "JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError"
 """Any JSON-RPC message that may cross the wire."""
 
 
@@ -1130,16 +1128,11 @@ class Result(OpenObject):
     """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING:
-    ClientResult: TypeAlias = Result | CreateMessageResult | ListRootsResult | ElicitResult
-else:
-    ClientResult = untagged(
-        "ClientResult", __name__, lambda: Result | CreateMessageResult | ListRootsResult | ElicitResult
-    )
+ClientResult: TypeAlias = "Result | CreateMessageResult | ListRootsResult | ElicitResult"
 """Any result that a client may return."""
 
 
-EmptyResult: TypeAlias = Result
+EmptyResult: TypeAlias = "Result"
 """Result with nothing beyond the common fields."""
 
 
@@ -1172,7 +1165,7 @@ class RootsListChangedNotification(
 
 
 ClientNotification: TypeAlias = (
-    CancelledNotification | InitializedNotification | ProgressNotification | RootsListChangedNotification
+    "CancelledNotification | InitializedNotification | ProgressNotification | RootsListChangedNotification"
 )
 """Any notification that a client may send."""
 
@@ -1234,40 +1227,11 @@ class ServerCapabilitiesTools(Struct, kw_only=True):
     """True if changes to the list are announced by notifications."""
 
 
-ServerRequest: TypeAlias = PingRequest | CreateMessageRequest | ListRootsRequest | ElicitRequest
+ServerRequest: TypeAlias = "PingRequest | CreateMessageRequest | ListRootsRequest | ElicitRequest"
 """Any request that a server may send."""
 
 
-if TYPE_CHECKING:
-    ServerResult: TypeAlias = (
-        Result
-        | InitializeResult
-        | ListResourcesResult
-        | ListResourceTemplatesResult
-        | ReadResourceResult
-        | ListPromptsResult
-        | GetPromptResult
-        | ListToolsResult
-        | CallToolResult
-        | CompleteResult
-    )
-else:
-    ServerResult = untagged(
-        "ServerResult",
-        __name__,
-        lambda: (
-            Result
-            | InitializeResult
-            | ListResourcesResult
-            | ListResourceTemplatesResult
-            | ReadResourceResult
-            | ListPromptsResult
-            | GetPromptResult
-            | ListToolsResult
-            | CallToolResult
-            | CompleteResult
-        ),
-    )
+ServerResult: TypeAlias = "Result | InitializeResult | ListResourcesResult | ListResourceTemplatesResult | ReadResourceResult | ListPromptsResult | GetPromptResult | ListToolsResult | CallToolResult | CompleteResult"
 """Any result that a server may return."""
 
 
@@ -1310,12 +1274,7 @@ class StringSchema(ConstantStruct, kw_only=True):
     """Form that the text must have: `date`, `date-time`, `email` or `uri`."""
 
 
-if TYPE_CHECKING:
-    PrimitiveSchemaDefinition: TypeAlias = StringSchema | NumberSchema | BooleanSchema | EnumSchema
-else:
-    PrimitiveSchemaDefinition = untagged(
-        "PrimitiveSchemaDefinition", __name__, lambda: StringSchema | NumberSchema | BooleanSchema | EnumSchema
-    )
+PrimitiveSchemaDefinition: TypeAlias = "StringSchema | NumberSchema | BooleanSchema | EnumSchema"
 """Schema of one form field: a string, number, boolean or choice."""
 
 
@@ -1354,7 +1313,7 @@ class TextContent(ConstantStruct, kw_only=True, tag_field="type", tag="text"):
     """Additional data about the message or object, under namespaced keys."""
 
 
-ContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
+ContentBlock: TypeAlias = "TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource"
 """One piece of content: text, image, audio, a link to a resource or an embedded resource."""
 
 
@@ -1371,12 +1330,7 @@ class TextResourceContents(Struct, kw_only=True):
     """The text itself."""
 
 
-if TYPE_CHECKING:
-    EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
-else:
-    EmbeddedResourceResource = untagged(
-        "EmbeddedResourceResource", __name__, lambda: TextResourceContents | BlobResourceContents
-    )
+EmbeddedResourceResource: TypeAlias = "TextResourceContents | BlobResourceContents"
 """Contents of the resource."""
 
 
@@ -1431,15 +1385,7 @@ class ToolListChangedNotification(
     """Parameters of the message."""
 
 
-ServerNotification: TypeAlias = (
-    CancelledNotification
-    | ProgressNotification
-    | ResourceListChangedNotification
-    | ResourceUpdatedNotification
-    | PromptListChangedNotification
-    | ToolListChangedNotification
-    | LoggingMessageNotification
-)
+ServerNotification: TypeAlias = "CancelledNotification | ProgressNotification | ResourceListChangedNotification | ResourceUpdatedNotification | PromptListChangedNotification | ToolListChangedNotification | LoggingMessageNotification"
 """Any notification that a server may send."""
 
 
@@ -1468,21 +1414,7 @@ class UnsubscribeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="
     """Parameters of the message."""
 
 
-ClientRequest: TypeAlias = (
-    InitializeRequest
-    | PingRequest
-    | ListResourcesRequest
-    | ListResourceTemplatesRequest
-    | ReadResourceRequest
-    | SubscribeRequest
-    | UnsubscribeRequest
-    | ListPromptsRequest
-    | GetPromptRequest
-    | ListToolsRequest
-    | CallToolRequest
-    | SetLevelRequest
-    | CompleteRequest
-)
+ClientRequest: TypeAlias = "InitializeRequest | PingRequest | ListResourcesRequest | ListResourceTemplatesRequest | ReadResourceRequest | SubscribeRequest | UnsubscribeRequest | ListPromptsRequest | GetPromptRequest | ListToolsRequest | CallToolRequest | SetLevelRequest | CompleteRequest"
 """Any request that a client may send."""
 
 
@@ -1496,9 +1428,14 @@ class UnsubscribeRequestParams(Struct, kw_only=True):
 
 
 if not TYPE_CHECKING:
-    from mcpspec.support.lazy import unknown_names
-
-    __getattr__ = unknown_names(__name__)
+    __getattr__, __dir__ = find_postponed(
+        globals(),
+        "ClientResult",
+        "JSONRPCMessage",
+        "PrimitiveSchemaDefinition",
+        "ServerResult",
+        "EmbeddedResourceResource",
+    )
 
 __all__ = [
     "Annotations", "AudioContent", "BaseMetadata", "BlobResourceContents", "BooleanSchema", "CallToolRequest",

@@ -20,10 +20,13 @@ from mcpspec.support.everyday_structs import (
     from_builtins,
     member,
     to_builtins,
-    untagged,
     validate,
 )
 from mcpspec.support.null import NULL
+from mcpspec.support.postponed import find_postponed, postpone
+
+if not TYPE_CHECKING:
+    postpone(globals())
 
 
 class Annotations(Struct, kw_only=True):
@@ -398,19 +401,11 @@ class CreateTaskResult(Struct, kw_only=True):
     """The task that was created."""
 
 
-if TYPE_CHECKING:
-    CallToolRequestResult: TypeAlias = CallToolResult | CreateTaskResult
-else:
-    CallToolRequestResult = untagged("CallToolRequestResult", __name__, lambda: CallToolResult | CreateTaskResult)
+CallToolRequestResult: TypeAlias = "CallToolResult | CreateTaskResult"
 """Output of a tool, or the task in which it runs."""
 
 
-if TYPE_CHECKING:
-    CreateMessageRequestResult: TypeAlias = CreateMessageResult | CreateTaskResult
-else:
-    CreateMessageRequestResult = untagged(
-        "CreateMessageRequestResult", __name__, lambda: CreateMessageResult | CreateTaskResult
-    )
+CreateMessageRequestResult: TypeAlias = "CreateMessageResult | CreateTaskResult"
 """Message from the model, or the task that will produce it."""
 
 
@@ -467,12 +462,7 @@ class ElicitRequestURLParams(ConstantStruct, kw_only=True):
     """Address that the user is to open."""
 
 
-if TYPE_CHECKING:
-    ElicitRequestParams: TypeAlias = ElicitRequestURLParams | ElicitRequestFormParams
-else:
-    ElicitRequestParams = untagged(
-        "ElicitRequestParams", __name__, lambda: ElicitRequestURLParams | ElicitRequestFormParams
-    )
+ElicitRequestParams: TypeAlias = "ElicitRequestURLParams | ElicitRequestFormParams"
 """Question to the user, to be answered in a form or at a URL."""
 
 
@@ -487,10 +477,7 @@ class ElicitResult(Struct, kw_only=True):
     """Values of the form, by field; only when the user accepted."""
 
 
-if TYPE_CHECKING:
-    ElicitRequestResult: TypeAlias = ElicitResult | CreateTaskResult
-else:
-    ElicitRequestResult = untagged("ElicitRequestResult", __name__, lambda: ElicitResult | CreateTaskResult)
+ElicitRequestResult: TypeAlias = "ElicitResult | CreateTaskResult"
 """Answer of the user, or the task that waits for it."""
 
 
@@ -792,21 +779,11 @@ class JSONRPCResultResponse(ConstantStruct, kw_only=True):
     """Result of the request."""
 
 
-if TYPE_CHECKING:
-    JSONRPCMessage: TypeAlias = JSONRPCRequest | JSONRPCNotification | JSONRPCResultResponse | JSONRPCErrorResponse
-else:
-    JSONRPCMessage = untagged(
-        "JSONRPCMessage",
-        __name__,
-        lambda: JSONRPCRequest | JSONRPCNotification | JSONRPCResultResponse | JSONRPCErrorResponse,
-    )
+JSONRPCMessage: TypeAlias = "JSONRPCRequest | JSONRPCNotification | JSONRPCResultResponse | JSONRPCErrorResponse"
 """Any JSON-RPC message that may cross the wire."""
 
 
-if TYPE_CHECKING:
-    JSONRPCResponse: TypeAlias = JSONRPCResultResponse | JSONRPCErrorResponse
-else:
-    JSONRPCResponse = untagged("JSONRPCResponse", __name__, lambda: JSONRPCResultResponse | JSONRPCErrorResponse)
+JSONRPCResponse: TypeAlias = "JSONRPCResultResponse | JSONRPCErrorResponse"
 """JSON-RPC answer to an earlier request."""
 
 
@@ -1390,36 +1367,11 @@ class Result(OpenObject):
     """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING:
-    ClientResult: TypeAlias = (
-        Result
-        | GetTaskResult
-        | GetTaskPayloadResult
-        | CancelTaskResult
-        | ListTasksResult
-        | CreateMessageResult
-        | ListRootsResult
-        | ElicitResult
-    )
-else:
-    ClientResult = untagged(
-        "ClientResult",
-        __name__,
-        lambda: (
-            Result
-            | GetTaskResult
-            | GetTaskPayloadResult
-            | CancelTaskResult
-            | ListTasksResult
-            | CreateMessageResult
-            | ListRootsResult
-            | ElicitResult
-        ),
-    )
+ClientResult: TypeAlias = "Result | GetTaskResult | GetTaskPayloadResult | CancelTaskResult | ListTasksResult | CreateMessageResult | ListRootsResult | ElicitResult"
 """Any result that a client may return."""
 
 
-EmptyResult: TypeAlias = Result
+EmptyResult: TypeAlias = "Result"
 """Result with nothing beyond the common fields."""
 
 
@@ -1536,57 +1488,11 @@ class ServerCapabilitiesTools(Struct, kw_only=True):
     """True if changes to the list are announced by notifications."""
 
 
-ServerRequest: TypeAlias = (
-    PingRequest
-    | GetTaskRequest
-    | GetTaskPayloadRequest
-    | CancelTaskRequest
-    | ListTasksRequest
-    | CreateMessageRequest
-    | ListRootsRequest
-    | ElicitRequest
-)
+ServerRequest: TypeAlias = "PingRequest | GetTaskRequest | GetTaskPayloadRequest | CancelTaskRequest | ListTasksRequest | CreateMessageRequest | ListRootsRequest | ElicitRequest"
 """Any request that a server may send."""
 
 
-if TYPE_CHECKING:
-    ServerResult: TypeAlias = (
-        Result
-        | InitializeResult
-        | ListResourcesResult
-        | ListResourceTemplatesResult
-        | ReadResourceResult
-        | ListPromptsResult
-        | GetPromptResult
-        | ListToolsResult
-        | CallToolResult
-        | GetTaskResult
-        | GetTaskPayloadResult
-        | CancelTaskResult
-        | ListTasksResult
-        | CompleteResult
-    )
-else:
-    ServerResult = untagged(
-        "ServerResult",
-        __name__,
-        lambda: (
-            Result
-            | InitializeResult
-            | ListResourcesResult
-            | ListResourceTemplatesResult
-            | ReadResourceResult
-            | ListPromptsResult
-            | GetPromptResult
-            | ListToolsResult
-            | CallToolResult
-            | GetTaskResult
-            | GetTaskPayloadResult
-            | CancelTaskResult
-            | ListTasksResult
-            | CompleteResult
-        ),
-    )
+ServerResult: TypeAlias = "Result | InitializeResult | ListResourcesResult | ListResourceTemplatesResult | ReadResourceResult | ListPromptsResult | GetPromptResult | ListToolsResult | CallToolResult | GetTaskResult | GetTaskPayloadResult | CancelTaskResult | ListTasksResult | CompleteResult"
 """Any result that a server may return."""
 
 
@@ -1703,13 +1609,7 @@ class TaskStatusNotification(ConstantStruct, kw_only=True, tag_field="method", t
     """Parameters of the message."""
 
 
-ClientNotification: TypeAlias = (
-    CancelledNotification
-    | InitializedNotification
-    | ProgressNotification
-    | TaskStatusNotification
-    | RootsListChangedNotification
-)
+ClientNotification: TypeAlias = "CancelledNotification | InitializedNotification | ProgressNotification | TaskStatusNotification | RootsListChangedNotification"
 """Any notification that a client may send."""
 
 
@@ -1747,7 +1647,7 @@ class TextContent(ConstantStruct, kw_only=True, tag_field="type", tag="text"):
     """Additional data about the message or object, under namespaced keys."""
 
 
-ContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
+ContentBlock: TypeAlias = "TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource"
 """One piece of content: text, image, audio, a link to a resource or an embedded resource."""
 
 
@@ -1764,12 +1664,7 @@ class TextResourceContents(Struct, kw_only=True):
     """The text itself."""
 
 
-if TYPE_CHECKING:
-    EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
-else:
-    EmbeddedResourceResource = untagged(
-        "EmbeddedResourceResource", __name__, lambda: TextResourceContents | BlobResourceContents
-    )
+EmbeddedResourceResource: TypeAlias = "TextResourceContents | BlobResourceContents"
 """Contents of the resource."""
 
 
@@ -1901,17 +1796,7 @@ class ToolListChangedNotification(
     """Parameters of the message."""
 
 
-ServerNotification: TypeAlias = (
-    CancelledNotification
-    | ProgressNotification
-    | ResourceListChangedNotification
-    | ResourceUpdatedNotification
-    | PromptListChangedNotification
-    | ToolListChangedNotification
-    | TaskStatusNotification
-    | LoggingMessageNotification
-    | ElicitationCompleteNotification
-)
+ServerNotification: TypeAlias = "CancelledNotification | ProgressNotification | ResourceListChangedNotification | ResourceUpdatedNotification | PromptListChangedNotification | ToolListChangedNotification | TaskStatusNotification | LoggingMessageNotification | ElicitationCompleteNotification"
 """Any notification that a server may send."""
 
 
@@ -1951,7 +1836,9 @@ class ToolUseContent(ConstantStruct, kw_only=True, tag_field="type", tag="tool_u
     """Additional data about the call, which the client should keep in later requests to help caching."""
 
 
-SamplingMessageContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent
+SamplingMessageContentBlock: TypeAlias = (
+    "TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent"
+)
 """One piece of a sampling message: text, image, audio, a tool call or its result."""
 
 
@@ -1998,25 +1885,7 @@ class UnsubscribeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="
     """Parameters of the message."""
 
 
-ClientRequest: TypeAlias = (
-    InitializeRequest
-    | PingRequest
-    | ListResourcesRequest
-    | ListResourceTemplatesRequest
-    | ReadResourceRequest
-    | SubscribeRequest
-    | UnsubscribeRequest
-    | ListPromptsRequest
-    | GetPromptRequest
-    | ListToolsRequest
-    | CallToolRequest
-    | GetTaskRequest
-    | GetTaskPayloadRequest
-    | CancelTaskRequest
-    | ListTasksRequest
-    | SetLevelRequest
-    | CompleteRequest
-)
+ClientRequest: TypeAlias = "InitializeRequest | PingRequest | ListResourcesRequest | ListResourceTemplatesRequest | ReadResourceRequest | SubscribeRequest | UnsubscribeRequest | ListPromptsRequest | GetPromptRequest | ListToolsRequest | CallToolRequest | GetTaskRequest | GetTaskPayloadRequest | CancelTaskRequest | ListTasksRequest | SetLevelRequest | CompleteRequest"
 """Any request that a client may send."""
 
 
@@ -2048,12 +1917,7 @@ class UntitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
     """Initially chosen values."""
 
 
-if TYPE_CHECKING:
-    MultiSelectEnumSchema: TypeAlias = UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema
-else:
-    MultiSelectEnumSchema = untagged(
-        "MultiSelectEnumSchema", __name__, lambda: UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema
-    )
+MultiSelectEnumSchema: TypeAlias = "UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema"
 """Form field for any number of choices from a fixed list."""
 
 
@@ -2081,70 +1945,34 @@ class UntitledSingleSelectEnumSchema(ConstantStruct, kw_only=True):
     """Initial value of the field."""
 
 
-if TYPE_CHECKING:
-    EnumSchema: TypeAlias = (
-        UntitledSingleSelectEnumSchema
-        | TitledSingleSelectEnumSchema
-        | UntitledMultiSelectEnumSchema
-        | TitledMultiSelectEnumSchema
-        | LegacyTitledEnumSchema
-    )
-else:
-    EnumSchema = untagged(
-        "EnumSchema",
-        __name__,
-        lambda: (
-            UntitledSingleSelectEnumSchema
-            | TitledSingleSelectEnumSchema
-            | UntitledMultiSelectEnumSchema
-            | TitledMultiSelectEnumSchema
-            | LegacyTitledEnumSchema
-        ),
-    )
+EnumSchema: TypeAlias = "UntitledSingleSelectEnumSchema | TitledSingleSelectEnumSchema | UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema | LegacyTitledEnumSchema"
 """Form field whose values come from a fixed list."""
 
 
-if TYPE_CHECKING:
-    PrimitiveSchemaDefinition: TypeAlias = (
-        StringSchema
-        | NumberSchema
-        | BooleanSchema
-        | UntitledSingleSelectEnumSchema
-        | TitledSingleSelectEnumSchema
-        | UntitledMultiSelectEnumSchema
-        | TitledMultiSelectEnumSchema
-        | LegacyTitledEnumSchema
-    )
-else:
-    PrimitiveSchemaDefinition = untagged(
-        "PrimitiveSchemaDefinition",
-        __name__,
-        lambda: (
-            StringSchema
-            | NumberSchema
-            | BooleanSchema
-            | UntitledSingleSelectEnumSchema
-            | TitledSingleSelectEnumSchema
-            | UntitledMultiSelectEnumSchema
-            | TitledMultiSelectEnumSchema
-            | LegacyTitledEnumSchema
-        ),
-    )
+PrimitiveSchemaDefinition: TypeAlias = "StringSchema | NumberSchema | BooleanSchema | UntitledSingleSelectEnumSchema | TitledSingleSelectEnumSchema | UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema | LegacyTitledEnumSchema"
 """Schema of one form field: a string, number, boolean or choice."""
 
 
-if TYPE_CHECKING:
-    SingleSelectEnumSchema: TypeAlias = UntitledSingleSelectEnumSchema | TitledSingleSelectEnumSchema
-else:
-    SingleSelectEnumSchema = untagged(
-        "SingleSelectEnumSchema", __name__, lambda: UntitledSingleSelectEnumSchema | TitledSingleSelectEnumSchema
-    )
+SingleSelectEnumSchema: TypeAlias = "UntitledSingleSelectEnumSchema | TitledSingleSelectEnumSchema"
 """Form field for one choice from a fixed list."""
 
 if not TYPE_CHECKING:
-    from mcpspec.support.lazy import unknown_names
-
-    __getattr__ = unknown_names(__name__)
+    __getattr__, __dir__ = find_postponed(
+        globals(),
+        "ClientResult",
+        "ElicitRequestParams",
+        "EnumSchema",
+        "JSONRPCMessage",
+        "JSONRPCResponse",
+        "MultiSelectEnumSchema",
+        "PrimitiveSchemaDefinition",
+        "ServerResult",
+        "SingleSelectEnumSchema",
+        "CallToolRequestResult",
+        "CreateMessageRequestResult",
+        "ElicitRequestResult",
+        "EmbeddedResourceResource",
+    )
 
 __all__ = [
     "Annotations", "AudioContent", "BaseMetadata", "BlobResourceContents", "BooleanSchema", "CallToolRequest",

@@ -20,10 +20,13 @@ from mcpspec.support.everyday_structs import (
     from_builtins,
     member,
     to_builtins,
-    untagged,
     validate,
 )
 from mcpspec.support.null import NULL
+from mcpspec.support.postponed import find_postponed, postpone
+
+if not TYPE_CHECKING:
+    postpone(globals())
 
 
 class Annotations(Struct, kw_only=True):
@@ -209,7 +212,7 @@ class ClientCapabilitiesSampling(Struct, kw_only=True):
     """Present when the client lets the model use tools in sampling."""
 
 
-ClientNotification: TypeAlias = CancelledNotification
+ClientNotification: TypeAlias = "CancelledNotification"
 """Any notification that a client may send."""
 
 
@@ -426,12 +429,7 @@ class ElicitRequestURLParams(ConstantStruct, kw_only=True):
     """Address that the user is to open."""
 
 
-if TYPE_CHECKING:
-    ElicitRequestParams: TypeAlias = ElicitRequestFormParams | ElicitRequestURLParams
-else:
-    ElicitRequestParams = untagged(
-        "ElicitRequestParams", __name__, lambda: ElicitRequestFormParams | ElicitRequestURLParams
-    )
+ElicitRequestParams: TypeAlias = "ElicitRequestFormParams | ElicitRequestURLParams"
 """Question to the user, to be answered in a form or at a URL."""
 
 
@@ -607,21 +605,11 @@ class InputRequiredResult(ConstantStruct, kw_only=True):
     """Opaque state from the server, which the client returns unchanged when it retries the request."""
 
 
-if TYPE_CHECKING:
-    CallToolResultResponseResult: TypeAlias = InputRequiredResult | CallToolResult
-else:
-    CallToolResultResponseResult = untagged(
-        "CallToolResultResponseResult", __name__, lambda: InputRequiredResult | CallToolResult
-    )
+CallToolResultResponseResult: TypeAlias = "InputRequiredResult | CallToolResult"
 """Output of the tool, or a request for more input."""
 
 
-if TYPE_CHECKING:
-    GetPromptResultResponseResult: TypeAlias = InputRequiredResult | GetPromptResult
-else:
-    GetPromptResultResponseResult = untagged(
-        "GetPromptResultResponseResult", __name__, lambda: InputRequiredResult | GetPromptResult
-    )
+GetPromptResultResponseResult: TypeAlias = "InputRequiredResult | GetPromptResult"
 """Messages of the prompt, or a request for more input."""
 
 
@@ -719,21 +707,11 @@ class JSONRPCResultResponse(ConstantStruct, kw_only=True):
     """Result of the request."""
 
 
-if TYPE_CHECKING:
-    JSONRPCMessage: TypeAlias = JSONRPCRequest | JSONRPCNotification | JSONRPCResultResponse | JSONRPCErrorResponse
-else:
-    JSONRPCMessage = untagged(
-        "JSONRPCMessage",
-        __name__,
-        lambda: JSONRPCRequest | JSONRPCNotification | JSONRPCResultResponse | JSONRPCErrorResponse,
-    )
+JSONRPCMessage: TypeAlias = "JSONRPCRequest | JSONRPCNotification | JSONRPCResultResponse | JSONRPCErrorResponse"
 """Any JSON-RPC message that may cross the wire."""
 
 
-if TYPE_CHECKING:
-    JSONRPCResponse: TypeAlias = JSONRPCResultResponse | JSONRPCErrorResponse
-else:
-    JSONRPCResponse = untagged("JSONRPCResponse", __name__, lambda: JSONRPCResultResponse | JSONRPCErrorResponse)
+JSONRPCResponse: TypeAlias = "JSONRPCResultResponse | JSONRPCErrorResponse"
 """JSON-RPC answer to an earlier request."""
 
 
@@ -741,7 +719,7 @@ JSONValue: TypeAlias = Any
 """Any JSON value."""
 
 
-JSONArray: TypeAlias = list[JSONValue]
+JSONArray: TypeAlias = "list[JSONValue]"
 """Array of JSON values."""
 
 
@@ -894,11 +872,11 @@ class ListRootsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="ro
     """Parameters of the message."""
 
 
-InputRequest: TypeAlias = CreateMessageRequest | ListRootsRequest | ElicitRequest
+InputRequest: TypeAlias = "CreateMessageRequest | ListRootsRequest | ElicitRequest"
 """Any request for input that a server may put to a client."""
 
 
-InputRequests: TypeAlias = dict[str, InputRequest]
+InputRequests: TypeAlias = "dict[str, InputRequest]"
 """Requests for input that the client is to answer, by identifiers of the server's choice."""
 
 
@@ -916,14 +894,11 @@ class ListRootsResult(Struct, kw_only=True):
     """Directories and files on which the server may work."""
 
 
-if TYPE_CHECKING:
-    InputResponse: TypeAlias = CreateMessageResult | ListRootsResult | ElicitResult
-else:
-    InputResponse = untagged("InputResponse", __name__, lambda: CreateMessageResult | ListRootsResult | ElicitResult)
+InputResponse: TypeAlias = "CreateMessageResult | ListRootsResult | ElicitResult"
 """Any answer that a client may give to a request for input."""
 
 
-InputResponses: TypeAlias = dict[str, InputResponse]
+InputResponses: TypeAlias = "dict[str, InputResponse]"
 """Answers to an `InputRequests` map, under the same keys."""
 
 
@@ -1286,12 +1261,7 @@ class ReadResourceResultResponse(ConstantStruct, kw_only=True):
     """Contents of the resource, or a request for more input."""
 
 
-if TYPE_CHECKING:
-    ReadResourceResultResponseResult: TypeAlias = InputRequiredResult | ReadResourceResult
-else:
-    ReadResourceResultResponseResult = untagged(
-        "ReadResourceResultResponseResult", __name__, lambda: InputRequiredResult | ReadResourceResult
-    )
+ReadResourceResultResponseResult: TypeAlias = "InputRequiredResult | ReadResourceResult"
 """Contents of the resource, or a request for more input."""
 
 
@@ -1462,11 +1432,11 @@ class Result(OpenObject):
     """Kind of result, such as `complete` or `input_required`."""
 
 
-ClientResult: TypeAlias = Result
+ClientResult: TypeAlias = "Result"
 """Any result that a client may return."""
 
 
-EmptyResult: TypeAlias = Result
+EmptyResult: TypeAlias = "Result"
 """Result with nothing beyond the common fields."""
 
 
@@ -1620,18 +1590,7 @@ class SubscriptionsListenRequest(ConstantStruct, kw_only=True, tag_field="method
     """Parameters of the message."""
 
 
-ClientRequest: TypeAlias = (
-    DiscoverRequest
-    | ListResourcesRequest
-    | ListResourceTemplatesRequest
-    | ReadResourceRequest
-    | SubscriptionsListenRequest
-    | ListPromptsRequest
-    | GetPromptRequest
-    | ListToolsRequest
-    | CallToolRequest
-    | CompleteRequest
-)
+ClientRequest: TypeAlias = "DiscoverRequest | ListResourcesRequest | ListResourceTemplatesRequest | ReadResourceRequest | SubscriptionsListenRequest | ListPromptsRequest | GetPromptRequest | ListToolsRequest | CallToolRequest | CompleteRequest"
 """Any request that a client may send."""
 
 
@@ -1653,40 +1612,7 @@ class SubscriptionsListenResult(ConstantStruct, kw_only=True):
     """Additional data about the message or object, under namespaced keys."""
 
 
-if TYPE_CHECKING:
-    ServerResult: TypeAlias = (
-        Result
-        | InputRequiredResult
-        | DiscoverResult
-        | ListResourcesResult
-        | ListResourceTemplatesResult
-        | ReadResourceResult
-        | SubscriptionsListenResult
-        | ListPromptsResult
-        | GetPromptResult
-        | ListToolsResult
-        | CallToolResult
-        | CompleteResult
-    )
-else:
-    ServerResult = untagged(
-        "ServerResult",
-        __name__,
-        lambda: (
-            Result
-            | InputRequiredResult
-            | DiscoverResult
-            | ListResourcesResult
-            | ListResourceTemplatesResult
-            | ReadResourceResult
-            | SubscriptionsListenResult
-            | ListPromptsResult
-            | GetPromptResult
-            | ListToolsResult
-            | CallToolResult
-            | CompleteResult
-        ),
-    )
+ServerResult: TypeAlias = "Result | InputRequiredResult | DiscoverResult | ListResourcesResult | ListResourceTemplatesResult | ReadResourceResult | SubscriptionsListenResult | ListPromptsResult | GetPromptResult | ListToolsResult | CallToolResult | CompleteResult"
 """Any result that a server may return."""
 
 
@@ -1718,7 +1644,7 @@ class TextContent(ConstantStruct, kw_only=True, tag_field="type", tag="text"):
     """Additional data about the message or object, under namespaced keys."""
 
 
-ContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
+ContentBlock: TypeAlias = "TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource"
 """One piece of content: text, image, audio, a link to a resource or an embedded resource."""
 
 
@@ -1735,12 +1661,7 @@ class TextResourceContents(Struct, kw_only=True):
     """The text itself."""
 
 
-if TYPE_CHECKING:
-    EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
-else:
-    EmbeddedResourceResource = untagged(
-        "EmbeddedResourceResource", __name__, lambda: TextResourceContents | BlobResourceContents
-    )
+EmbeddedResourceResource: TypeAlias = "TextResourceContents | BlobResourceContents"
 """Contents of the resource."""
 
 
@@ -1863,16 +1784,7 @@ class ToolListChangedNotification(
     """Parameters of the message."""
 
 
-ServerNotification: TypeAlias = (
-    CancelledNotification
-    | ProgressNotification
-    | ResourceListChangedNotification
-    | SubscriptionsAcknowledgedNotification
-    | ResourceUpdatedNotification
-    | PromptListChangedNotification
-    | ToolListChangedNotification
-    | LoggingMessageNotification
-)
+ServerNotification: TypeAlias = "CancelledNotification | ProgressNotification | ResourceListChangedNotification | SubscriptionsAcknowledgedNotification | ResourceUpdatedNotification | PromptListChangedNotification | ToolListChangedNotification | LoggingMessageNotification"
 """Any notification that a server may send."""
 
 
@@ -1912,7 +1824,9 @@ class ToolUseContent(ConstantStruct, kw_only=True, tag_field="type", tag="tool_u
     """Additional data about the call, which the client should keep in later requests to help caching."""
 
 
-SamplingMessageContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent
+SamplingMessageContentBlock: TypeAlias = (
+    "TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent"
+)
 """One piece of a sampling message: text, image, audio, a tool call or its result."""
 
 
@@ -1966,12 +1880,7 @@ class UntitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
     """Initially chosen values."""
 
 
-if TYPE_CHECKING:
-    MultiSelectEnumSchema: TypeAlias = UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema
-else:
-    MultiSelectEnumSchema = untagged(
-        "MultiSelectEnumSchema", __name__, lambda: UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema
-    )
+MultiSelectEnumSchema: TypeAlias = "UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema"
 """Form field for any number of choices from a fixed list."""
 
 
@@ -1999,70 +1908,34 @@ class UntitledSingleSelectEnumSchema(ConstantStruct, kw_only=True):
     """Initial value of the field."""
 
 
-if TYPE_CHECKING:
-    EnumSchema: TypeAlias = (
-        UntitledSingleSelectEnumSchema
-        | TitledSingleSelectEnumSchema
-        | UntitledMultiSelectEnumSchema
-        | TitledMultiSelectEnumSchema
-        | LegacyTitledEnumSchema
-    )
-else:
-    EnumSchema = untagged(
-        "EnumSchema",
-        __name__,
-        lambda: (
-            UntitledSingleSelectEnumSchema
-            | TitledSingleSelectEnumSchema
-            | UntitledMultiSelectEnumSchema
-            | TitledMultiSelectEnumSchema
-            | LegacyTitledEnumSchema
-        ),
-    )
+EnumSchema: TypeAlias = "UntitledSingleSelectEnumSchema | TitledSingleSelectEnumSchema | UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema | LegacyTitledEnumSchema"
 """Form field whose values come from a fixed list."""
 
 
-if TYPE_CHECKING:
-    PrimitiveSchemaDefinition: TypeAlias = (
-        StringSchema
-        | NumberSchema
-        | BooleanSchema
-        | UntitledSingleSelectEnumSchema
-        | TitledSingleSelectEnumSchema
-        | UntitledMultiSelectEnumSchema
-        | TitledMultiSelectEnumSchema
-        | LegacyTitledEnumSchema
-    )
-else:
-    PrimitiveSchemaDefinition = untagged(
-        "PrimitiveSchemaDefinition",
-        __name__,
-        lambda: (
-            StringSchema
-            | NumberSchema
-            | BooleanSchema
-            | UntitledSingleSelectEnumSchema
-            | TitledSingleSelectEnumSchema
-            | UntitledMultiSelectEnumSchema
-            | TitledMultiSelectEnumSchema
-            | LegacyTitledEnumSchema
-        ),
-    )
+PrimitiveSchemaDefinition: TypeAlias = "StringSchema | NumberSchema | BooleanSchema | UntitledSingleSelectEnumSchema | TitledSingleSelectEnumSchema | UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema | LegacyTitledEnumSchema"
 """Schema of one form field: a string, number, boolean or choice."""
 
 
-if TYPE_CHECKING:
-    SingleSelectEnumSchema: TypeAlias = UntitledSingleSelectEnumSchema | TitledSingleSelectEnumSchema
-else:
-    SingleSelectEnumSchema = untagged(
-        "SingleSelectEnumSchema", __name__, lambda: UntitledSingleSelectEnumSchema | TitledSingleSelectEnumSchema
-    )
+SingleSelectEnumSchema: TypeAlias = "UntitledSingleSelectEnumSchema | TitledSingleSelectEnumSchema"
 """Form field for one choice from a fixed list."""
 
 if not TYPE_CHECKING:
-    from mcpspec.support.lazy import unknown_names
-
-    __getattr__ = unknown_names(__name__)
+    __getattr__, __dir__ = find_postponed(
+        globals(),
+        "ElicitRequestParams",
+        "EnumSchema",
+        "InputResponse",
+        "JSONRPCMessage",
+        "JSONRPCResponse",
+        "MultiSelectEnumSchema",
+        "PrimitiveSchemaDefinition",
+        "ServerResult",
+        "SingleSelectEnumSchema",
+        "CallToolResultResponseResult",
+        "EmbeddedResourceResource",
+        "GetPromptResultResponseResult",
+        "ReadResourceResultResponseResult",
+    )
 
 __all__ = [
     "Annotations", "AudioContent", "BaseMetadata", "BlobResourceContents", "BooleanSchema", "CacheableResult",

@@ -23,6 +23,7 @@ from mcpspec.support.everyday_structs import (
     validate,
 )
 from mcpspec.support.null import NULL
+from mcpspec.support.postponed import find_postponed, postpone
 from mcpspec.v2026_07_28.structs import (
     Annotations,
     AudioContent,
@@ -46,6 +47,9 @@ from mcpspec.v2026_07_28.structs import (
     ToolInputSchema,
     ToolOutputSchema,
 )
+
+if not TYPE_CHECKING:
+    postpone(globals())
 
 
 class McpUiAppCapabilities(Struct, kw_only=True):
@@ -791,9 +795,7 @@ class McpUiUpdateModelContextRequestParams(Struct, kw_only=True):
 
 
 if not TYPE_CHECKING:
-    from mcpspec.support.lazy import unknown_names
-
-    __getattr__ = unknown_names(__name__)
+    __getattr__, __dir__ = find_postponed(globals())
 
 __all__ = [
     "Annotations", "AudioContent", "BlobResourceContents", "ContentBlock", "decode", "DecodeError", "EmbeddedResource",

@@ -21,6 +21,7 @@ from mcpspec.support.everyday_structs import (
     validate,
 )
 from mcpspec.support.null import NULL
+from mcpspec.support.postponed import find_postponed, postpone
 from mcpspec.v2026_07_28.structs import (
     Annotations,
     AudioContent,
@@ -88,6 +89,9 @@ from mcpspec.v2026_07_28.structs import (
     UntitledMultiSelectEnumSchemaItems,
     UntitledSingleSelectEnumSchema,
 )
+
+if not TYPE_CHECKING:
+    postpone(globals())
 
 
 class CancelTaskRequest(ConstantStruct, kw_only=True, tag_field="method", tag="tasks/cancel"):
@@ -344,13 +348,7 @@ class GetTaskResultWorking(ConstantStruct, kw_only=True, tag_field="status", tag
     """Time to wait between polls of the task, in milliseconds."""
 
 
-GetTaskResult: TypeAlias = (
-    GetTaskResultWorking
-    | GetTaskResultInputRequired
-    | GetTaskResultCompleted
-    | GetTaskResultFailed
-    | GetTaskResultCancelled
-)
+GetTaskResult: TypeAlias = "GetTaskResultWorking | GetTaskResultInputRequired | GetTaskResultCompleted | GetTaskResultFailed | GetTaskResultCancelled"
 """Receiver returns the current state of a task."""
 
 
@@ -520,13 +518,7 @@ class TaskStatusNotificationParamsWorking(ConstantStruct, kw_only=True, tag_fiel
     """Time to wait between polls of the task, in milliseconds."""
 
 
-TaskStatusNotificationParams: TypeAlias = (
-    TaskStatusNotificationParamsWorking
-    | TaskStatusNotificationParamsInputRequired
-    | TaskStatusNotificationParamsCompleted
-    | TaskStatusNotificationParamsFailed
-    | TaskStatusNotificationParamsCancelled
-)
+TaskStatusNotificationParams: TypeAlias = "TaskStatusNotificationParamsWorking | TaskStatusNotificationParamsInputRequired | TaskStatusNotificationParamsCompleted | TaskStatusNotificationParamsFailed | TaskStatusNotificationParamsCancelled"
 """New state of a task."""
 
 
@@ -598,13 +590,11 @@ class WorkingTask(ConstantStruct, kw_only=True, tag_field="status", tag="working
     """Time to wait between polls of the task, in milliseconds."""
 
 
-DetailedTask: TypeAlias = WorkingTask | InputRequiredTask | CompletedTask | FailedTask | CancelledTask
+DetailedTask: TypeAlias = "WorkingTask | InputRequiredTask | CompletedTask | FailedTask | CancelledTask"
 """Task in any state, with the fields particular to that state."""
 
 if not TYPE_CHECKING:
-    from mcpspec.support.lazy import unknown_names
-
-    __getattr__ = unknown_names(__name__)
+    __getattr__, __dir__ = find_postponed(globals())
 
 __all__ = [
     "Annotations", "AudioContent", "BlobResourceContents", "BooleanSchema", "CancelledTask", "CancelTaskRequest",

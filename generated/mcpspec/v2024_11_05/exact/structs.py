@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, UnsetType, field
 
+from mcpspec.support.postponed import find_postponed, postpone
 from mcpspec.support.structs import (
     ConstantStruct,
     DecodeError,
@@ -21,9 +22,11 @@ from mcpspec.support.structs import (
     from_builtins,
     member,
     to_builtins,
-    untagged,
     validate,
 )
+
+if not TYPE_CHECKING:
+    postpone(globals())
 
 
 class Annotated(Struct, kw_only=True):
@@ -252,12 +255,7 @@ class JSONRPCResponse(ConstantStruct, kw_only=True):
     result: Result
 
 
-if TYPE_CHECKING:
-    JSONRPCMessage: TypeAlias = JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError
-else:
-    JSONRPCMessage = untagged(
-        "JSONRPCMessage", __name__, lambda: JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError
-    )
+JSONRPCMessage: TypeAlias = "JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError"
 
 
 class ListPromptsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="prompts/list"):
@@ -563,13 +561,10 @@ class Result(OpenObject):
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
 
 
-if TYPE_CHECKING:
-    ClientResult: TypeAlias = Result | CreateMessageResult | ListRootsResult
-else:
-    ClientResult = untagged("ClientResult", __name__, lambda: Result | CreateMessageResult | ListRootsResult)
+ClientResult: TypeAlias = "Result | CreateMessageResult | ListRootsResult"
 
 
-EmptyResult: TypeAlias = Result
+EmptyResult: TypeAlias = "Result"
 
 
 Role: TypeAlias = Literal["assistant", "user"]
@@ -589,7 +584,7 @@ class RootsListChangedNotification(
 
 
 ClientNotification: TypeAlias = (
-    CancelledNotification | InitializedNotification | ProgressNotification | RootsListChangedNotification
+    "CancelledNotification | InitializedNotification | ProgressNotification | RootsListChangedNotification"
 )
 
 
@@ -624,39 +619,10 @@ class ServerCapabilitiesTools(Struct, kw_only=True):
     list_changed: bool | UnsetType = UNSET
 
 
-ServerRequest: TypeAlias = PingRequest | CreateMessageRequest | ListRootsRequest
+ServerRequest: TypeAlias = "PingRequest | CreateMessageRequest | ListRootsRequest"
 
 
-if TYPE_CHECKING:
-    ServerResult: TypeAlias = (
-        Result
-        | InitializeResult
-        | ListResourcesResult
-        | ListResourceTemplatesResult
-        | ReadResourceResult
-        | ListPromptsResult
-        | GetPromptResult
-        | ListToolsResult
-        | CallToolResult
-        | CompleteResult
-    )
-else:
-    ServerResult = untagged(
-        "ServerResult",
-        __name__,
-        lambda: (
-            Result
-            | InitializeResult
-            | ListResourcesResult
-            | ListResourceTemplatesResult
-            | ReadResourceResult
-            | ListPromptsResult
-            | GetPromptResult
-            | ListToolsResult
-            | CallToolResult
-            | CompleteResult
-        ),
-    )
+ServerResult: TypeAlias = "Result | InitializeResult | ListResourcesResult | ListResourceTemplatesResult | ReadResourceResult | ListPromptsResult | GetPromptResult | ListToolsResult | CallToolResult | CompleteResult"
 
 
 class SetLevelRequest(ConstantStruct, kw_only=True, tag_field="method", tag="logging/setLevel"):
@@ -695,12 +661,7 @@ class TextResourceContents(Struct, kw_only=True):
     text: str
 
 
-if TYPE_CHECKING:
-    EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
-else:
-    EmbeddedResourceResource = untagged(
-        "EmbeddedResourceResource", __name__, lambda: TextResourceContents | BlobResourceContents
-    )
+EmbeddedResourceResource: TypeAlias = "TextResourceContents | BlobResourceContents"
 
 
 class Tool(Struct, kw_only=True):
@@ -729,15 +690,7 @@ class ToolListChangedNotification(
     params: ToolListChangedNotificationParams | UnsetType = UNSET
 
 
-ServerNotification: TypeAlias = (
-    CancelledNotification
-    | ProgressNotification
-    | ResourceListChangedNotification
-    | ResourceUpdatedNotification
-    | PromptListChangedNotification
-    | ToolListChangedNotification
-    | LoggingMessageNotification
-)
+ServerNotification: TypeAlias = "CancelledNotification | ProgressNotification | ResourceListChangedNotification | ResourceUpdatedNotification | PromptListChangedNotification | ToolListChangedNotification | LoggingMessageNotification"
 
 
 class ToolListChangedNotificationParams(OpenObject):
@@ -752,21 +705,7 @@ class UnsubscribeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="
     params: UnsubscribeRequestParams
 
 
-ClientRequest: TypeAlias = (
-    InitializeRequest
-    | PingRequest
-    | ListResourcesRequest
-    | ListResourceTemplatesRequest
-    | ReadResourceRequest
-    | SubscribeRequest
-    | UnsubscribeRequest
-    | ListPromptsRequest
-    | GetPromptRequest
-    | ListToolsRequest
-    | CallToolRequest
-    | SetLevelRequest
-    | CompleteRequest
-)
+ClientRequest: TypeAlias = "InitializeRequest | PingRequest | ListResourcesRequest | ListResourceTemplatesRequest | ReadResourceRequest | SubscribeRequest | UnsubscribeRequest | ListPromptsRequest | GetPromptRequest | ListToolsRequest | CallToolRequest | SetLevelRequest | CompleteRequest"
 
 
 class UnsubscribeRequestParams(Struct, kw_only=True):
@@ -775,9 +714,9 @@ class UnsubscribeRequestParams(Struct, kw_only=True):
 
 
 if not TYPE_CHECKING:
-    from mcpspec.support.lazy import unknown_names
-
-    __getattr__ = unknown_names(__name__)
+    __getattr__, __dir__ = find_postponed(
+        globals(), "ClientResult", "JSONRPCMessage", "ServerResult", "EmbeddedResourceResource"
+    )
 
 __all__ = [
     "Annotated", "Annotations", "BlobResourceContents", "CallToolRequest", "CallToolRequestParams", "CallToolResult",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, UnsetType, field
 
+from mcpspec.support.postponed import find_postponed, postpone
 from mcpspec.support.structs import (
     ConstantStruct,
     DecodeError,
@@ -20,9 +21,11 @@ from mcpspec.support.structs import (
     from_builtins,
     member,
     to_builtins,
-    untagged,
     validate,
 )
+
+if not TYPE_CHECKING:
+    postpone(globals())
 
 
 class Annotations(Struct, kw_only=True):
@@ -243,15 +246,10 @@ class JSONRPCRequest(ConstantStruct, kw_only=True):
     id: RequestId
 
 
-if TYPE_CHECKING:
-    JSONRPCBatchRequestItem: TypeAlias = JSONRPCRequest | JSONRPCNotification
-else:
-    JSONRPCBatchRequestItem = untagged(
-        "JSONRPCBatchRequestItem", __name__, lambda: JSONRPCRequest | JSONRPCNotification
-    )
+JSONRPCBatchRequestItem: TypeAlias = "JSONRPCRequest | JSONRPCNotification"
 
 
-JSONRPCBatchRequest: TypeAlias = list[JSONRPCBatchRequestItem]
+JSONRPCBatchRequest: TypeAlias = "list[JSONRPCBatchRequestItem]"
 
 
 class JSONRPCRequestParams(OpenObject):
@@ -265,37 +263,13 @@ class JSONRPCResponse(ConstantStruct, kw_only=True):
     result: Result
 
 
-if TYPE_CHECKING:
-    JSONRPCBatchResponseItem: TypeAlias = JSONRPCResponse | JSONRPCError
-else:
-    JSONRPCBatchResponseItem = untagged("JSONRPCBatchResponseItem", __name__, lambda: JSONRPCResponse | JSONRPCError)
+JSONRPCBatchResponseItem: TypeAlias = "JSONRPCResponse | JSONRPCError"
 
 
-JSONRPCBatchResponse: TypeAlias = list[JSONRPCBatchResponseItem]
+JSONRPCBatchResponse: TypeAlias = "list[JSONRPCBatchResponseItem]"
 
 
-if TYPE_CHECKING:
-    JSONRPCMessage: TypeAlias = (
-        JSONRPCRequest
-        | JSONRPCNotification
-        | list[JSONRPCBatchRequestItem]
-        | JSONRPCResponse
-        | JSONRPCError
-        | list[JSONRPCBatchResponseItem]
-    )
-else:
-    JSONRPCMessage = untagged(
-        "JSONRPCMessage",
-        __name__,
-        lambda: (
-            JSONRPCRequest
-            | JSONRPCNotification
-            | list[JSONRPCBatchRequestItem]
-            | JSONRPCResponse
-            | JSONRPCError
-            | list[JSONRPCBatchResponseItem]
-        ),
-    )
+JSONRPCMessage: TypeAlias = "JSONRPCRequest | JSONRPCNotification | list[JSONRPCBatchRequestItem] | JSONRPCResponse | JSONRPCError | list[JSONRPCBatchResponseItem]"
 
 
 class ListPromptsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="prompts/list"):
@@ -598,13 +572,10 @@ class Result(OpenObject):
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
 
 
-if TYPE_CHECKING:
-    ClientResult: TypeAlias = Result | CreateMessageResult | ListRootsResult
-else:
-    ClientResult = untagged("ClientResult", __name__, lambda: Result | CreateMessageResult | ListRootsResult)
+ClientResult: TypeAlias = "Result | CreateMessageResult | ListRootsResult"
 
 
-EmptyResult: TypeAlias = Result
+EmptyResult: TypeAlias = "Result"
 
 
 Role: TypeAlias = Literal["assistant", "user"]
@@ -624,7 +595,7 @@ class RootsListChangedNotification(
 
 
 ClientNotification: TypeAlias = (
-    CancelledNotification | InitializedNotification | ProgressNotification | RootsListChangedNotification
+    "CancelledNotification | InitializedNotification | ProgressNotification | RootsListChangedNotification"
 )
 
 
@@ -660,39 +631,10 @@ class ServerCapabilitiesTools(Struct, kw_only=True):
     list_changed: bool | UnsetType = UNSET
 
 
-ServerRequest: TypeAlias = PingRequest | CreateMessageRequest | ListRootsRequest
+ServerRequest: TypeAlias = "PingRequest | CreateMessageRequest | ListRootsRequest"
 
 
-if TYPE_CHECKING:
-    ServerResult: TypeAlias = (
-        Result
-        | InitializeResult
-        | ListResourcesResult
-        | ListResourceTemplatesResult
-        | ReadResourceResult
-        | ListPromptsResult
-        | GetPromptResult
-        | ListToolsResult
-        | CallToolResult
-        | CompleteResult
-    )
-else:
-    ServerResult = untagged(
-        "ServerResult",
-        __name__,
-        lambda: (
-            Result
-            | InitializeResult
-            | ListResourcesResult
-            | ListResourceTemplatesResult
-            | ReadResourceResult
-            | ListPromptsResult
-            | GetPromptResult
-            | ListToolsResult
-            | CallToolResult
-            | CompleteResult
-        ),
-    )
+ServerResult: TypeAlias = "Result | InitializeResult | ListResourcesResult | ListResourceTemplatesResult | ReadResourceResult | ListPromptsResult | GetPromptResult | ListToolsResult | CallToolResult | CompleteResult"
 
 
 class SetLevelRequest(ConstantStruct, kw_only=True, tag_field="method", tag="logging/setLevel"):
@@ -731,12 +673,7 @@ class TextResourceContents(Struct, kw_only=True):
     text: str
 
 
-if TYPE_CHECKING:
-    EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
-else:
-    EmbeddedResourceResource = untagged(
-        "EmbeddedResourceResource", __name__, lambda: TextResourceContents | BlobResourceContents
-    )
+EmbeddedResourceResource: TypeAlias = "TextResourceContents | BlobResourceContents"
 
 
 class Tool(Struct, kw_only=True):
@@ -774,15 +711,7 @@ class ToolListChangedNotification(
     params: ToolListChangedNotificationParams | UnsetType = UNSET
 
 
-ServerNotification: TypeAlias = (
-    CancelledNotification
-    | ProgressNotification
-    | ResourceListChangedNotification
-    | ResourceUpdatedNotification
-    | PromptListChangedNotification
-    | ToolListChangedNotification
-    | LoggingMessageNotification
-)
+ServerNotification: TypeAlias = "CancelledNotification | ProgressNotification | ResourceListChangedNotification | ResourceUpdatedNotification | PromptListChangedNotification | ToolListChangedNotification | LoggingMessageNotification"
 
 
 class ToolListChangedNotificationParams(OpenObject):
@@ -797,21 +726,7 @@ class UnsubscribeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="
     params: UnsubscribeRequestParams
 
 
-ClientRequest: TypeAlias = (
-    InitializeRequest
-    | PingRequest
-    | ListResourcesRequest
-    | ListResourceTemplatesRequest
-    | ReadResourceRequest
-    | SubscribeRequest
-    | UnsubscribeRequest
-    | ListPromptsRequest
-    | GetPromptRequest
-    | ListToolsRequest
-    | CallToolRequest
-    | SetLevelRequest
-    | CompleteRequest
-)
+ClientRequest: TypeAlias = "InitializeRequest | PingRequest | ListResourcesRequest | ListResourceTemplatesRequest | ReadResourceRequest | SubscribeRequest | UnsubscribeRequest | ListPromptsRequest | GetPromptRequest | ListToolsRequest | CallToolRequest | SetLevelRequest | CompleteRequest"
 
 
 class UnsubscribeRequestParams(Struct, kw_only=True):
@@ -820,9 +735,15 @@ class UnsubscribeRequestParams(Struct, kw_only=True):
 
 
 if not TYPE_CHECKING:
-    from mcpspec.support.lazy import unknown_names
-
-    __getattr__ = unknown_names(__name__)
+    __getattr__, __dir__ = find_postponed(
+        globals(),
+        "ClientResult",
+        "JSONRPCMessage",
+        "ServerResult",
+        "EmbeddedResourceResource",
+        "JSONRPCBatchRequestItem",
+        "JSONRPCBatchResponseItem",
+    )
 
 __all__ = [
     "Annotations", "AudioContent", "BlobResourceContents", "CallToolRequest", "CallToolRequestParams", "CallToolResult",

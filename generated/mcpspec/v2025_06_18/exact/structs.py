@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, UnsetType, field
 
+from mcpspec.support.postponed import find_postponed, postpone
 from mcpspec.support.structs import (
     ConstantStruct,
     DecodeError,
@@ -20,9 +21,11 @@ from mcpspec.support.structs import (
     from_builtins,
     member,
     to_builtins,
-    untagged,
     validate,
 )
+
+if not TYPE_CHECKING:
+    postpone(globals())
 
 
 class Annotations(Struct, kw_only=True):
@@ -318,12 +321,7 @@ class JSONRPCResponse(ConstantStruct, kw_only=True):
     result: Result
 
 
-if TYPE_CHECKING:
-    JSONRPCMessage: TypeAlias = JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError
-else:
-    JSONRPCMessage = untagged(
-        "JSONRPCMessage", __name__, lambda: JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError
-    )
+JSONRPCMessage: TypeAlias = "JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError"
 
 
 class ListPromptsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="prompts/list"):
@@ -655,15 +653,10 @@ class Result(OpenObject):
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
 
 
-if TYPE_CHECKING:
-    ClientResult: TypeAlias = Result | CreateMessageResult | ListRootsResult | ElicitResult
-else:
-    ClientResult = untagged(
-        "ClientResult", __name__, lambda: Result | CreateMessageResult | ListRootsResult | ElicitResult
-    )
+ClientResult: TypeAlias = "Result | CreateMessageResult | ListRootsResult | ElicitResult"
 
 
-EmptyResult: TypeAlias = Result
+EmptyResult: TypeAlias = "Result"
 
 
 Role: TypeAlias = Literal["assistant", "user"]
@@ -684,7 +677,7 @@ class RootsListChangedNotification(
 
 
 ClientNotification: TypeAlias = (
-    CancelledNotification | InitializedNotification | ProgressNotification | RootsListChangedNotification
+    "CancelledNotification | InitializedNotification | ProgressNotification | RootsListChangedNotification"
 )
 
 
@@ -720,39 +713,10 @@ class ServerCapabilitiesTools(Struct, kw_only=True):
     list_changed: bool | UnsetType = UNSET
 
 
-ServerRequest: TypeAlias = PingRequest | CreateMessageRequest | ListRootsRequest | ElicitRequest
+ServerRequest: TypeAlias = "PingRequest | CreateMessageRequest | ListRootsRequest | ElicitRequest"
 
 
-if TYPE_CHECKING:
-    ServerResult: TypeAlias = (
-        Result
-        | InitializeResult
-        | ListResourcesResult
-        | ListResourceTemplatesResult
-        | ReadResourceResult
-        | ListPromptsResult
-        | GetPromptResult
-        | ListToolsResult
-        | CallToolResult
-        | CompleteResult
-    )
-else:
-    ServerResult = untagged(
-        "ServerResult",
-        __name__,
-        lambda: (
-            Result
-            | InitializeResult
-            | ListResourcesResult
-            | ListResourceTemplatesResult
-            | ReadResourceResult
-            | ListPromptsResult
-            | GetPromptResult
-            | ListToolsResult
-            | CallToolResult
-            | CompleteResult
-        ),
-    )
+ServerResult: TypeAlias = "Result | InitializeResult | ListResourcesResult | ListResourceTemplatesResult | ReadResourceResult | ListPromptsResult | GetPromptResult | ListToolsResult | CallToolResult | CompleteResult"
 
 
 class SetLevelRequest(ConstantStruct, kw_only=True, tag_field="method", tag="logging/setLevel"):
@@ -776,12 +740,7 @@ class StringSchema(ConstantStruct, kw_only=True):
     format: Literal["date", "date-time", "email", "uri"] | UnsetType = UNSET
 
 
-if TYPE_CHECKING:
-    PrimitiveSchemaDefinition: TypeAlias = StringSchema | NumberSchema | BooleanSchema | EnumSchema
-else:
-    PrimitiveSchemaDefinition = untagged(
-        "PrimitiveSchemaDefinition", __name__, lambda: StringSchema | NumberSchema | BooleanSchema | EnumSchema
-    )
+PrimitiveSchemaDefinition: TypeAlias = "StringSchema | NumberSchema | BooleanSchema | EnumSchema"
 
 
 class SubscribeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="resources/subscribe"):
@@ -803,7 +762,7 @@ class TextContent(Struct, kw_only=True, tag_field="type", tag="text"):
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
 
 
-ContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
+ContentBlock: TypeAlias = "TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource"
 
 
 class TextResourceContents(Struct, kw_only=True):
@@ -813,12 +772,7 @@ class TextResourceContents(Struct, kw_only=True):
     text: str
 
 
-if TYPE_CHECKING:
-    EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
-else:
-    EmbeddedResourceResource = untagged(
-        "EmbeddedResourceResource", __name__, lambda: TextResourceContents | BlobResourceContents
-    )
+EmbeddedResourceResource: TypeAlias = "TextResourceContents | BlobResourceContents"
 
 
 class Tool(Struct, kw_only=True):
@@ -859,15 +813,7 @@ class ToolListChangedNotification(
     params: ToolListChangedNotificationParams | UnsetType = UNSET
 
 
-ServerNotification: TypeAlias = (
-    CancelledNotification
-    | ProgressNotification
-    | ResourceListChangedNotification
-    | ResourceUpdatedNotification
-    | PromptListChangedNotification
-    | ToolListChangedNotification
-    | LoggingMessageNotification
-)
+ServerNotification: TypeAlias = "CancelledNotification | ProgressNotification | ResourceListChangedNotification | ResourceUpdatedNotification | PromptListChangedNotification | ToolListChangedNotification | LoggingMessageNotification"
 
 
 class ToolListChangedNotificationParams(OpenObject):
@@ -894,21 +840,7 @@ class UnsubscribeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="
     params: UnsubscribeRequestParams
 
 
-ClientRequest: TypeAlias = (
-    InitializeRequest
-    | PingRequest
-    | ListResourcesRequest
-    | ListResourceTemplatesRequest
-    | ReadResourceRequest
-    | SubscribeRequest
-    | UnsubscribeRequest
-    | ListPromptsRequest
-    | GetPromptRequest
-    | ListToolsRequest
-    | CallToolRequest
-    | SetLevelRequest
-    | CompleteRequest
-)
+ClientRequest: TypeAlias = "InitializeRequest | PingRequest | ListResourcesRequest | ListResourceTemplatesRequest | ReadResourceRequest | SubscribeRequest | UnsubscribeRequest | ListPromptsRequest | GetPromptRequest | ListToolsRequest | CallToolRequest | SetLevelRequest | CompleteRequest"
 
 
 class UnsubscribeRequestParams(Struct, kw_only=True):
@@ -917,9 +849,14 @@ class UnsubscribeRequestParams(Struct, kw_only=True):
 
 
 if not TYPE_CHECKING:
-    from mcpspec.support.lazy import unknown_names
-
-    __getattr__ = unknown_names(__name__)
+    __getattr__, __dir__ = find_postponed(
+        globals(),
+        "ClientResult",
+        "JSONRPCMessage",
+        "PrimitiveSchemaDefinition",
+        "ServerResult",
+        "EmbeddedResourceResource",
+    )
 
 __all__ = [
     "Annotations", "AudioContent", "BaseMetadata", "BlobResourceContents", "BooleanSchema", "CallToolRequest",

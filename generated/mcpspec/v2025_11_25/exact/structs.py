@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, UnsetType, field
 
+from mcpspec.support.postponed import find_postponed, postpone
 from mcpspec.support.structs import (
     ConstantStruct,
     DecodeError,
@@ -20,9 +21,11 @@ from mcpspec.support.structs import (
     from_builtins,
     member,
     to_builtins,
-    untagged,
     validate,
 )
+
+if not TYPE_CHECKING:
+    postpone(globals())
 
 
 class Annotations(Struct, kw_only=True):
@@ -230,18 +233,10 @@ class CreateTaskResult(Struct, kw_only=True):
     task: Task
 
 
-if TYPE_CHECKING:
-    CallToolRequestResult: TypeAlias = CallToolResult | CreateTaskResult
-else:
-    CallToolRequestResult = untagged("CallToolRequestResult", __name__, lambda: CallToolResult | CreateTaskResult)
+CallToolRequestResult: TypeAlias = "CallToolResult | CreateTaskResult"
 
 
-if TYPE_CHECKING:
-    CreateMessageRequestResult: TypeAlias = CreateMessageResult | CreateTaskResult
-else:
-    CreateMessageRequestResult = untagged(
-        "CreateMessageRequestResult", __name__, lambda: CreateMessageResult | CreateTaskResult
-    )
+CreateMessageRequestResult: TypeAlias = "CreateMessageResult | CreateTaskResult"
 
 
 Cursor: TypeAlias = str
@@ -285,12 +280,7 @@ class ElicitRequestURLParams(ConstantStruct, kw_only=True):
     url: str
 
 
-if TYPE_CHECKING:
-    ElicitRequestParams: TypeAlias = ElicitRequestURLParams | ElicitRequestFormParams
-else:
-    ElicitRequestParams = untagged(
-        "ElicitRequestParams", __name__, lambda: ElicitRequestURLParams | ElicitRequestFormParams
-    )
+ElicitRequestParams: TypeAlias = "ElicitRequestURLParams | ElicitRequestFormParams"
 
 
 class ElicitResult(Struct, kw_only=True):
@@ -299,10 +289,7 @@ class ElicitResult(Struct, kw_only=True):
     content: dict[str, list[str] | str | float | bool | int] | UnsetType = UNSET
 
 
-if TYPE_CHECKING:
-    ElicitRequestResult: TypeAlias = ElicitResult | CreateTaskResult
-else:
-    ElicitRequestResult = untagged("ElicitRequestResult", __name__, lambda: ElicitResult | CreateTaskResult)
+ElicitRequestResult: TypeAlias = "ElicitResult | CreateTaskResult"
 
 
 class ElicitationCompleteNotification(
@@ -468,20 +455,10 @@ class JSONRPCResultResponse(ConstantStruct, kw_only=True):
     result: Result
 
 
-if TYPE_CHECKING:
-    JSONRPCMessage: TypeAlias = JSONRPCRequest | JSONRPCNotification | JSONRPCResultResponse | JSONRPCErrorResponse
-else:
-    JSONRPCMessage = untagged(
-        "JSONRPCMessage",
-        __name__,
-        lambda: JSONRPCRequest | JSONRPCNotification | JSONRPCResultResponse | JSONRPCErrorResponse,
-    )
+JSONRPCMessage: TypeAlias = "JSONRPCRequest | JSONRPCNotification | JSONRPCResultResponse | JSONRPCErrorResponse"
 
 
-if TYPE_CHECKING:
-    JSONRPCResponse: TypeAlias = JSONRPCResultResponse | JSONRPCErrorResponse
-else:
-    JSONRPCResponse = untagged("JSONRPCResponse", __name__, lambda: JSONRPCResultResponse | JSONRPCErrorResponse)
+JSONRPCResponse: TypeAlias = "JSONRPCResultResponse | JSONRPCErrorResponse"
 
 
 class LegacyTitledEnumSchema(ConstantStruct, kw_only=True):
@@ -810,35 +787,10 @@ class Result(OpenObject):
     meta: dict[str, Any] | UnsetType = member(name="_meta", default=UNSET)
 
 
-if TYPE_CHECKING:
-    ClientResult: TypeAlias = (
-        Result
-        | GetTaskResult
-        | GetTaskPayloadResult
-        | CancelTaskResult
-        | ListTasksResult
-        | CreateMessageResult
-        | ListRootsResult
-        | ElicitResult
-    )
-else:
-    ClientResult = untagged(
-        "ClientResult",
-        __name__,
-        lambda: (
-            Result
-            | GetTaskResult
-            | GetTaskPayloadResult
-            | CancelTaskResult
-            | ListTasksResult
-            | CreateMessageResult
-            | ListRootsResult
-            | ElicitResult
-        ),
-    )
+ClientResult: TypeAlias = "Result | GetTaskResult | GetTaskPayloadResult | CancelTaskResult | ListTasksResult | CreateMessageResult | ListRootsResult | ElicitResult"
 
 
-EmptyResult: TypeAlias = Result
+EmptyResult: TypeAlias = "Result"
 
 
 Role: TypeAlias = Literal["assistant", "user"]
@@ -908,56 +860,10 @@ class ServerCapabilitiesTools(Struct, kw_only=True):
     list_changed: bool | UnsetType = UNSET
 
 
-ServerRequest: TypeAlias = (
-    PingRequest
-    | GetTaskRequest
-    | GetTaskPayloadRequest
-    | CancelTaskRequest
-    | ListTasksRequest
-    | CreateMessageRequest
-    | ListRootsRequest
-    | ElicitRequest
-)
+ServerRequest: TypeAlias = "PingRequest | GetTaskRequest | GetTaskPayloadRequest | CancelTaskRequest | ListTasksRequest | CreateMessageRequest | ListRootsRequest | ElicitRequest"
 
 
-if TYPE_CHECKING:
-    ServerResult: TypeAlias = (
-        Result
-        | InitializeResult
-        | ListResourcesResult
-        | ListResourceTemplatesResult
-        | ReadResourceResult
-        | ListPromptsResult
-        | GetPromptResult
-        | ListToolsResult
-        | CallToolResult
-        | GetTaskResult
-        | GetTaskPayloadResult
-        | CancelTaskResult
-        | ListTasksResult
-        | CompleteResult
-    )
-else:
-    ServerResult = untagged(
-        "ServerResult",
-        __name__,
-        lambda: (
-            Result
-            | InitializeResult
-            | ListResourcesResult
-            | ListResourceTemplatesResult
-            | ReadResourceResult
-            | ListPromptsResult
-            | GetPromptResult
-            | ListToolsResult
-            | CallToolResult
-            | GetTaskResult
-            | GetTaskPayloadResult
-            | CancelTaskResult
-            | ListTasksResult
-            | CompleteResult
-        ),
-    )
+ServerResult: TypeAlias = "Result | InitializeResult | ListResourcesResult | ListResourceTemplatesResult | ReadResourceResult | ListPromptsResult | GetPromptResult | ListToolsResult | CallToolResult | GetTaskResult | GetTaskPayloadResult | CancelTaskResult | ListTasksResult | CompleteResult"
 
 
 class SetLevelRequest(ConstantStruct, kw_only=True, tag_field="method", tag="logging/setLevel"):
@@ -1022,13 +928,7 @@ class TaskStatusNotification(ConstantStruct, kw_only=True, tag_field="method", t
     params: TaskStatusNotificationParams
 
 
-ClientNotification: TypeAlias = (
-    CancelledNotification
-    | InitializedNotification
-    | ProgressNotification
-    | TaskStatusNotification
-    | RootsListChangedNotification
-)
+ClientNotification: TypeAlias = "CancelledNotification | InitializedNotification | ProgressNotification | TaskStatusNotification | RootsListChangedNotification"
 
 
 class TaskStatusNotificationParams(Struct, kw_only=True):
@@ -1049,7 +949,7 @@ class TextContent(Struct, kw_only=True, tag_field="type", tag="text"):
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
 
 
-ContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
+ContentBlock: TypeAlias = "TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource"
 
 
 class TextResourceContents(Struct, kw_only=True):
@@ -1059,12 +959,7 @@ class TextResourceContents(Struct, kw_only=True):
     text: str
 
 
-if TYPE_CHECKING:
-    EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
-else:
-    EmbeddedResourceResource = untagged(
-        "EmbeddedResourceResource", __name__, lambda: TextResourceContents | BlobResourceContents
-    )
+EmbeddedResourceResource: TypeAlias = "TextResourceContents | BlobResourceContents"
 
 
 class TitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
@@ -1149,17 +1044,7 @@ class ToolListChangedNotification(
     params: NotificationParams | UnsetType = UNSET
 
 
-ServerNotification: TypeAlias = (
-    CancelledNotification
-    | ProgressNotification
-    | ResourceListChangedNotification
-    | ResourceUpdatedNotification
-    | PromptListChangedNotification
-    | ToolListChangedNotification
-    | TaskStatusNotification
-    | LoggingMessageNotification
-    | ElicitationCompleteNotification
-)
+ServerNotification: TypeAlias = "CancelledNotification | ProgressNotification | ResourceListChangedNotification | ResourceUpdatedNotification | PromptListChangedNotification | ToolListChangedNotification | TaskStatusNotification | LoggingMessageNotification | ElicitationCompleteNotification"
 
 
 class ToolOutputSchema(OpenObject):
@@ -1193,7 +1078,9 @@ class ToolUseContent(Struct, kw_only=True, tag_field="type", tag="tool_use"):
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
 
 
-SamplingMessageContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent
+SamplingMessageContentBlock: TypeAlias = (
+    "TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent"
+)
 
 
 class URLElicitationRequiredError(ConstantStruct, kw_only=True):
@@ -1220,25 +1107,7 @@ class UnsubscribeRequest(ConstantStruct, kw_only=True, tag_field="method", tag="
     params: UnsubscribeRequestParams
 
 
-ClientRequest: TypeAlias = (
-    InitializeRequest
-    | PingRequest
-    | ListResourcesRequest
-    | ListResourceTemplatesRequest
-    | ReadResourceRequest
-    | SubscribeRequest
-    | UnsubscribeRequest
-    | ListPromptsRequest
-    | GetPromptRequest
-    | ListToolsRequest
-    | CallToolRequest
-    | GetTaskRequest
-    | GetTaskPayloadRequest
-    | CancelTaskRequest
-    | ListTasksRequest
-    | SetLevelRequest
-    | CompleteRequest
-)
+ClientRequest: TypeAlias = "InitializeRequest | PingRequest | ListResourcesRequest | ListResourceTemplatesRequest | ReadResourceRequest | SubscribeRequest | UnsubscribeRequest | ListPromptsRequest | GetPromptRequest | ListToolsRequest | CallToolRequest | GetTaskRequest | GetTaskPayloadRequest | CancelTaskRequest | ListTasksRequest | SetLevelRequest | CompleteRequest"
 
 
 class UnsubscribeRequestParams(Struct, kw_only=True):
@@ -1256,12 +1125,7 @@ class UntitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
     default: list[str] | UnsetType = UNSET
 
 
-if TYPE_CHECKING:
-    MultiSelectEnumSchema: TypeAlias = UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema
-else:
-    MultiSelectEnumSchema = untagged(
-        "MultiSelectEnumSchema", __name__, lambda: UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema
-    )
+MultiSelectEnumSchema: TypeAlias = "UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema"
 
 
 class UntitledMultiSelectEnumSchemaItems(ConstantStruct, kw_only=True):
@@ -1277,67 +1141,31 @@ class UntitledSingleSelectEnumSchema(ConstantStruct, kw_only=True):
     default: str | UnsetType = UNSET
 
 
-if TYPE_CHECKING:
-    EnumSchema: TypeAlias = (
-        UntitledSingleSelectEnumSchema
-        | TitledSingleSelectEnumSchema
-        | UntitledMultiSelectEnumSchema
-        | TitledMultiSelectEnumSchema
-        | LegacyTitledEnumSchema
-    )
-else:
-    EnumSchema = untagged(
-        "EnumSchema",
-        __name__,
-        lambda: (
-            UntitledSingleSelectEnumSchema
-            | TitledSingleSelectEnumSchema
-            | UntitledMultiSelectEnumSchema
-            | TitledMultiSelectEnumSchema
-            | LegacyTitledEnumSchema
-        ),
-    )
+EnumSchema: TypeAlias = "UntitledSingleSelectEnumSchema | TitledSingleSelectEnumSchema | UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema | LegacyTitledEnumSchema"
 
 
-if TYPE_CHECKING:
-    PrimitiveSchemaDefinition: TypeAlias = (
-        StringSchema
-        | NumberSchema
-        | BooleanSchema
-        | UntitledSingleSelectEnumSchema
-        | TitledSingleSelectEnumSchema
-        | UntitledMultiSelectEnumSchema
-        | TitledMultiSelectEnumSchema
-        | LegacyTitledEnumSchema
-    )
-else:
-    PrimitiveSchemaDefinition = untagged(
-        "PrimitiveSchemaDefinition",
-        __name__,
-        lambda: (
-            StringSchema
-            | NumberSchema
-            | BooleanSchema
-            | UntitledSingleSelectEnumSchema
-            | TitledSingleSelectEnumSchema
-            | UntitledMultiSelectEnumSchema
-            | TitledMultiSelectEnumSchema
-            | LegacyTitledEnumSchema
-        ),
-    )
+PrimitiveSchemaDefinition: TypeAlias = "StringSchema | NumberSchema | BooleanSchema | UntitledSingleSelectEnumSchema | TitledSingleSelectEnumSchema | UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema | LegacyTitledEnumSchema"
 
 
-if TYPE_CHECKING:
-    SingleSelectEnumSchema: TypeAlias = UntitledSingleSelectEnumSchema | TitledSingleSelectEnumSchema
-else:
-    SingleSelectEnumSchema = untagged(
-        "SingleSelectEnumSchema", __name__, lambda: UntitledSingleSelectEnumSchema | TitledSingleSelectEnumSchema
-    )
+SingleSelectEnumSchema: TypeAlias = "UntitledSingleSelectEnumSchema | TitledSingleSelectEnumSchema"
 
 if not TYPE_CHECKING:
-    from mcpspec.support.lazy import unknown_names
-
-    __getattr__ = unknown_names(__name__)
+    __getattr__, __dir__ = find_postponed(
+        globals(),
+        "ClientResult",
+        "ElicitRequestParams",
+        "EnumSchema",
+        "JSONRPCMessage",
+        "JSONRPCResponse",
+        "MultiSelectEnumSchema",
+        "PrimitiveSchemaDefinition",
+        "ServerResult",
+        "SingleSelectEnumSchema",
+        "CallToolRequestResult",
+        "CreateMessageRequestResult",
+        "ElicitRequestResult",
+        "EmbeddedResourceResource",
+    )
 
 __all__ = [
     "Annotations", "AudioContent", "BaseMetadata", "BlobResourceContents", "BooleanSchema", "CallToolRequest",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, UnsetType, field
 
+from mcpspec.support.postponed import find_postponed, postpone
 from mcpspec.support.structs import (
     ConstantStruct,
     DecodeError,
@@ -20,9 +21,11 @@ from mcpspec.support.structs import (
     from_builtins,
     member,
     to_builtins,
-    untagged,
     validate,
 )
+
+if not TYPE_CHECKING:
+    postpone(globals())
 
 
 class Annotations(Struct, kw_only=True):
@@ -124,7 +127,7 @@ class ClientCapabilitiesSampling(Struct, kw_only=True):
     tools: JSONObject | UnsetType = UNSET
 
 
-ClientNotification: TypeAlias = CancelledNotification
+ClientNotification: TypeAlias = "CancelledNotification"
 
 
 class CompleteRequest(ConstantStruct, kw_only=True, tag_field="method", tag="completion/complete"):
@@ -258,12 +261,7 @@ class ElicitRequestURLParams(ConstantStruct, kw_only=True):
     url: str
 
 
-if TYPE_CHECKING:
-    ElicitRequestParams: TypeAlias = ElicitRequestFormParams | ElicitRequestURLParams
-else:
-    ElicitRequestParams = untagged(
-        "ElicitRequestParams", __name__, lambda: ElicitRequestFormParams | ElicitRequestURLParams
-    )
+ElicitRequestParams: TypeAlias = "ElicitRequestFormParams | ElicitRequestURLParams"
 
 
 class ElicitResult(Struct, kw_only=True):
@@ -359,20 +357,10 @@ class InputRequiredResult(ConstantStruct, kw_only=True):
     request_state: str | UnsetType = UNSET
 
 
-if TYPE_CHECKING:
-    CallToolResultResponseResult: TypeAlias = InputRequiredResult | CallToolResult
-else:
-    CallToolResultResponseResult = untagged(
-        "CallToolResultResponseResult", __name__, lambda: InputRequiredResult | CallToolResult
-    )
+CallToolResultResponseResult: TypeAlias = "InputRequiredResult | CallToolResult"
 
 
-if TYPE_CHECKING:
-    GetPromptResultResponseResult: TypeAlias = InputRequiredResult | GetPromptResult
-else:
-    GetPromptResultResponseResult = untagged(
-        "GetPromptResultResponseResult", __name__, lambda: InputRequiredResult | GetPromptResult
-    )
+GetPromptResultResponseResult: TypeAlias = "InputRequiredResult | GetPromptResult"
 
 
 class InputResponseRequestParams(Struct, kw_only=True):
@@ -427,26 +415,16 @@ class JSONRPCResultResponse(ConstantStruct, kw_only=True):
     result: Result
 
 
-if TYPE_CHECKING:
-    JSONRPCMessage: TypeAlias = JSONRPCRequest | JSONRPCNotification | JSONRPCResultResponse | JSONRPCErrorResponse
-else:
-    JSONRPCMessage = untagged(
-        "JSONRPCMessage",
-        __name__,
-        lambda: JSONRPCRequest | JSONRPCNotification | JSONRPCResultResponse | JSONRPCErrorResponse,
-    )
+JSONRPCMessage: TypeAlias = "JSONRPCRequest | JSONRPCNotification | JSONRPCResultResponse | JSONRPCErrorResponse"
 
 
-if TYPE_CHECKING:
-    JSONRPCResponse: TypeAlias = JSONRPCResultResponse | JSONRPCErrorResponse
-else:
-    JSONRPCResponse = untagged("JSONRPCResponse", __name__, lambda: JSONRPCResultResponse | JSONRPCErrorResponse)
+JSONRPCResponse: TypeAlias = "JSONRPCResultResponse | JSONRPCErrorResponse"
 
 
 JSONValue: TypeAlias = Any
 
 
-JSONArray: TypeAlias = list[JSONValue]
+JSONArray: TypeAlias = "list[JSONValue]"
 
 
 class LegacyTitledEnumSchema(ConstantStruct, kw_only=True):
@@ -529,10 +507,10 @@ class ListRootsRequest(Struct, kw_only=True, tag_field="method", tag="roots/list
     params: ListRootsRequestParams | UnsetType = UNSET
 
 
-InputRequest: TypeAlias = CreateMessageRequest | ListRootsRequest | ElicitRequest
+InputRequest: TypeAlias = "CreateMessageRequest | ListRootsRequest | ElicitRequest"
 
 
-InputRequests: TypeAlias = dict[str, InputRequest]
+InputRequests: TypeAlias = "dict[str, InputRequest]"
 
 
 class ListRootsRequestParams(Struct, kw_only=True):
@@ -543,13 +521,10 @@ class ListRootsResult(Struct, kw_only=True):
     roots: list[Root]
 
 
-if TYPE_CHECKING:
-    InputResponse: TypeAlias = CreateMessageResult | ListRootsResult | ElicitResult
-else:
-    InputResponse = untagged("InputResponse", __name__, lambda: CreateMessageResult | ListRootsResult | ElicitResult)
+InputResponse: TypeAlias = "CreateMessageResult | ListRootsResult | ElicitResult"
 
 
-InputResponses: TypeAlias = dict[str, InputResponse]
+InputResponses: TypeAlias = "dict[str, InputResponse]"
 
 
 class ListToolsRequest(ConstantStruct, kw_only=True, tag_field="method", tag="tools/list"):
@@ -756,12 +731,7 @@ class ReadResourceResultResponse(ConstantStruct, kw_only=True):
     result: ReadResourceResultResponseResult
 
 
-if TYPE_CHECKING:
-    ReadResourceResultResponseResult: TypeAlias = InputRequiredResult | ReadResourceResult
-else:
-    ReadResourceResultResponseResult = untagged(
-        "ReadResourceResultResponseResult", __name__, lambda: InputRequiredResult | ReadResourceResult
-    )
+ReadResourceResultResponseResult: TypeAlias = "InputRequiredResult | ReadResourceResult"
 
 
 class Request(Struct, kw_only=True):
@@ -871,10 +841,10 @@ class Result(OpenObject):
     result_type: str = constant("complete", name="resultType")
 
 
-ClientResult: TypeAlias = Result
+ClientResult: TypeAlias = "Result"
 
 
-EmptyResult: TypeAlias = Result
+EmptyResult: TypeAlias = "Result"
 
 
 class ResultMetaObject(OpenObject):
@@ -970,18 +940,7 @@ class SubscriptionsListenRequest(ConstantStruct, kw_only=True, tag_field="method
     params: SubscriptionsListenRequestParams
 
 
-ClientRequest: TypeAlias = (
-    DiscoverRequest
-    | ListResourcesRequest
-    | ListResourceTemplatesRequest
-    | ReadResourceRequest
-    | SubscriptionsListenRequest
-    | ListPromptsRequest
-    | GetPromptRequest
-    | ListToolsRequest
-    | CallToolRequest
-    | CompleteRequest
-)
+ClientRequest: TypeAlias = "DiscoverRequest | ListResourcesRequest | ListResourceTemplatesRequest | ReadResourceRequest | SubscriptionsListenRequest | ListPromptsRequest | GetPromptRequest | ListToolsRequest | CallToolRequest | CompleteRequest"
 
 
 class SubscriptionsListenRequestParams(Struct, kw_only=True):
@@ -994,40 +953,7 @@ class SubscriptionsListenResult(ConstantStruct, kw_only=True):
     meta: SubscriptionsListenResultMetaObject = field(name="_meta")
 
 
-if TYPE_CHECKING:
-    ServerResult: TypeAlias = (
-        Result
-        | InputRequiredResult
-        | DiscoverResult
-        | ListResourcesResult
-        | ListResourceTemplatesResult
-        | ReadResourceResult
-        | SubscriptionsListenResult
-        | ListPromptsResult
-        | GetPromptResult
-        | ListToolsResult
-        | CallToolResult
-        | CompleteResult
-    )
-else:
-    ServerResult = untagged(
-        "ServerResult",
-        __name__,
-        lambda: (
-            Result
-            | InputRequiredResult
-            | DiscoverResult
-            | ListResourcesResult
-            | ListResourceTemplatesResult
-            | ReadResourceResult
-            | SubscriptionsListenResult
-            | ListPromptsResult
-            | GetPromptResult
-            | ListToolsResult
-            | CallToolResult
-            | CompleteResult
-        ),
-    )
+ServerResult: TypeAlias = "Result | InputRequiredResult | DiscoverResult | ListResourcesResult | ListResourceTemplatesResult | ReadResourceResult | SubscriptionsListenResult | ListPromptsResult | GetPromptResult | ListToolsResult | CallToolResult | CompleteResult"
 
 
 class SubscriptionsListenResultMetaObject(OpenObject):
@@ -1053,7 +979,7 @@ class TextContent(Struct, kw_only=True, tag_field="type", tag="text"):
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
 
 
-ContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
+ContentBlock: TypeAlias = "TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource"
 
 
 class TextResourceContents(Struct, kw_only=True):
@@ -1063,12 +989,7 @@ class TextResourceContents(Struct, kw_only=True):
     text: str
 
 
-if TYPE_CHECKING:
-    EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
-else:
-    EmbeddedResourceResource = untagged(
-        "EmbeddedResourceResource", __name__, lambda: TextResourceContents | BlobResourceContents
-    )
+EmbeddedResourceResource: TypeAlias = "TextResourceContents | BlobResourceContents"
 
 
 class TitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
@@ -1144,16 +1065,7 @@ class ToolListChangedNotification(
     params: NotificationParams | UnsetType = UNSET
 
 
-ServerNotification: TypeAlias = (
-    CancelledNotification
-    | ProgressNotification
-    | ResourceListChangedNotification
-    | SubscriptionsAcknowledgedNotification
-    | ResourceUpdatedNotification
-    | PromptListChangedNotification
-    | ToolListChangedNotification
-    | LoggingMessageNotification
-)
+ServerNotification: TypeAlias = "CancelledNotification | ProgressNotification | ResourceListChangedNotification | SubscriptionsAcknowledgedNotification | ResourceUpdatedNotification | PromptListChangedNotification | ToolListChangedNotification | LoggingMessageNotification"
 
 
 class ToolOutputSchema(OpenObject):
@@ -1181,7 +1093,9 @@ class ToolUseContent(Struct, kw_only=True, tag_field="type", tag="tool_use"):
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
 
 
-SamplingMessageContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent
+SamplingMessageContentBlock: TypeAlias = (
+    "TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent"
+)
 
 
 class UnsupportedProtocolVersionError(ConstantStruct, kw_only=True):
@@ -1211,12 +1125,7 @@ class UntitledMultiSelectEnumSchema(ConstantStruct, kw_only=True):
     default: list[str] | UnsetType = UNSET
 
 
-if TYPE_CHECKING:
-    MultiSelectEnumSchema: TypeAlias = UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema
-else:
-    MultiSelectEnumSchema = untagged(
-        "MultiSelectEnumSchema", __name__, lambda: UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema
-    )
+MultiSelectEnumSchema: TypeAlias = "UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema"
 
 
 class UntitledMultiSelectEnumSchemaItems(ConstantStruct, kw_only=True):
@@ -1232,67 +1141,31 @@ class UntitledSingleSelectEnumSchema(ConstantStruct, kw_only=True):
     default: str | UnsetType = UNSET
 
 
-if TYPE_CHECKING:
-    EnumSchema: TypeAlias = (
-        UntitledSingleSelectEnumSchema
-        | TitledSingleSelectEnumSchema
-        | UntitledMultiSelectEnumSchema
-        | TitledMultiSelectEnumSchema
-        | LegacyTitledEnumSchema
-    )
-else:
-    EnumSchema = untagged(
-        "EnumSchema",
-        __name__,
-        lambda: (
-            UntitledSingleSelectEnumSchema
-            | TitledSingleSelectEnumSchema
-            | UntitledMultiSelectEnumSchema
-            | TitledMultiSelectEnumSchema
-            | LegacyTitledEnumSchema
-        ),
-    )
+EnumSchema: TypeAlias = "UntitledSingleSelectEnumSchema | TitledSingleSelectEnumSchema | UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema | LegacyTitledEnumSchema"
 
 
-if TYPE_CHECKING:
-    PrimitiveSchemaDefinition: TypeAlias = (
-        StringSchema
-        | NumberSchema
-        | BooleanSchema
-        | UntitledSingleSelectEnumSchema
-        | TitledSingleSelectEnumSchema
-        | UntitledMultiSelectEnumSchema
-        | TitledMultiSelectEnumSchema
-        | LegacyTitledEnumSchema
-    )
-else:
-    PrimitiveSchemaDefinition = untagged(
-        "PrimitiveSchemaDefinition",
-        __name__,
-        lambda: (
-            StringSchema
-            | NumberSchema
-            | BooleanSchema
-            | UntitledSingleSelectEnumSchema
-            | TitledSingleSelectEnumSchema
-            | UntitledMultiSelectEnumSchema
-            | TitledMultiSelectEnumSchema
-            | LegacyTitledEnumSchema
-        ),
-    )
+PrimitiveSchemaDefinition: TypeAlias = "StringSchema | NumberSchema | BooleanSchema | UntitledSingleSelectEnumSchema | TitledSingleSelectEnumSchema | UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema | LegacyTitledEnumSchema"
 
 
-if TYPE_CHECKING:
-    SingleSelectEnumSchema: TypeAlias = UntitledSingleSelectEnumSchema | TitledSingleSelectEnumSchema
-else:
-    SingleSelectEnumSchema = untagged(
-        "SingleSelectEnumSchema", __name__, lambda: UntitledSingleSelectEnumSchema | TitledSingleSelectEnumSchema
-    )
+SingleSelectEnumSchema: TypeAlias = "UntitledSingleSelectEnumSchema | TitledSingleSelectEnumSchema"
 
 if not TYPE_CHECKING:
-    from mcpspec.support.lazy import unknown_names
-
-    __getattr__ = unknown_names(__name__)
+    __getattr__, __dir__ = find_postponed(
+        globals(),
+        "ElicitRequestParams",
+        "EnumSchema",
+        "InputResponse",
+        "JSONRPCMessage",
+        "JSONRPCResponse",
+        "MultiSelectEnumSchema",
+        "PrimitiveSchemaDefinition",
+        "ServerResult",
+        "SingleSelectEnumSchema",
+        "CallToolResultResponseResult",
+        "EmbeddedResourceResource",
+        "GetPromptResultResponseResult",
+        "ReadResourceResultResponseResult",
+    )
 
 __all__ = [
     "Annotations", "AudioContent", "BaseMetadata", "BlobResourceContents", "BooleanSchema", "CacheableResult",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, UnsetType
 
+from mcpspec.support.postponed import find_postponed, postpone
 from mcpspec.support.structs import (
     ConstantStruct,
     DecodeError,
@@ -45,6 +46,9 @@ from mcpspec.v2026_07_28.exact.structs import (
     ToolInputSchema,
     ToolOutputSchema,
 )
+
+if not TYPE_CHECKING:
+    postpone(globals())
 
 
 class McpUiAppCapabilities(Struct, kw_only=True):
@@ -541,9 +545,7 @@ class McpUiUpdateModelContextRequestParams(Struct, kw_only=True):
 
 
 if not TYPE_CHECKING:
-    from mcpspec.support.lazy import unknown_names
-
-    __getattr__ = unknown_names(__name__)
+    __getattr__, __dir__ = find_postponed(globals())
 
 __all__ = [
     "Annotations", "AudioContent", "BlobResourceContents", "ContentBlock", "decode", "DecodeError", "EmbeddedResource",

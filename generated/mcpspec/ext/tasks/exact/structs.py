@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, UnsetType, field
 
+from mcpspec.support.postponed import find_postponed, postpone
 from mcpspec.support.structs import (
     ConstantStruct,
     DecodeError,
@@ -87,6 +88,9 @@ from mcpspec.v2026_07_28.exact.structs import (
     UntitledMultiSelectEnumSchemaItems,
     UntitledSingleSelectEnumSchema,
 )
+
+if not TYPE_CHECKING:
+    postpone(globals())
 
 
 class CancelTaskRequest(ConstantStruct, kw_only=True, tag_field="method", tag="tasks/cancel"):
@@ -223,13 +227,7 @@ class GetTaskResultWorking(ConstantStruct, kw_only=True, tag_field="status", tag
     poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = UNSET
 
 
-GetTaskResult: TypeAlias = (
-    GetTaskResultWorking
-    | GetTaskResultInputRequired
-    | GetTaskResultCompleted
-    | GetTaskResultFailed
-    | GetTaskResultCancelled
-)
+GetTaskResult: TypeAlias = "GetTaskResultWorking | GetTaskResultInputRequired | GetTaskResultCompleted | GetTaskResultFailed | GetTaskResultCancelled"
 
 
 class InputRequiredTask(Struct, kw_only=True, tag_field="status", tag="input_required"):
@@ -320,13 +318,7 @@ class TaskStatusNotificationParamsWorking(Struct, kw_only=True, tag_field="statu
     poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = UNSET
 
 
-TaskStatusNotificationParams: TypeAlias = (
-    TaskStatusNotificationParamsWorking
-    | TaskStatusNotificationParamsInputRequired
-    | TaskStatusNotificationParamsCompleted
-    | TaskStatusNotificationParamsFailed
-    | TaskStatusNotificationParamsCancelled
-)
+TaskStatusNotificationParams: TypeAlias = "TaskStatusNotificationParamsWorking | TaskStatusNotificationParamsInputRequired | TaskStatusNotificationParamsCompleted | TaskStatusNotificationParamsFailed | TaskStatusNotificationParamsCancelled"
 
 
 class TaskSubscriptionAcknowledgedNotifications(Struct, kw_only=True):
@@ -368,12 +360,10 @@ class WorkingTask(Struct, kw_only=True, tag_field="status", tag="working"):
     poll_interval_ms: Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | UnsetType = UNSET
 
 
-DetailedTask: TypeAlias = WorkingTask | InputRequiredTask | CompletedTask | FailedTask | CancelledTask
+DetailedTask: TypeAlias = "WorkingTask | InputRequiredTask | CompletedTask | FailedTask | CancelledTask"
 
 if not TYPE_CHECKING:
-    from mcpspec.support.lazy import unknown_names
-
-    __getattr__ = unknown_names(__name__)
+    __getattr__, __dir__ = find_postponed(globals())
 
 __all__ = [
     "Annotations", "AudioContent", "BlobResourceContents", "BooleanSchema", "CancelledTask", "CancelTaskRequest",

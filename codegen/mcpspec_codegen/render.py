@@ -188,6 +188,7 @@ def _methods_module(interface: Interface, backend: Backend) -> str:
         "methods.py.jinja2",
         methods=interface.methods,
         tables=TABLES,
+        named=_name_type,
         **_context(interface, backend),
     )
 
@@ -271,6 +272,11 @@ def _params_hint(method: MethodDefinition, backend: Backend) -> str:
     if method.params is None:
         return "None"
     return f"{backend.module}.{method.params}" if method.params.isidentifier() else method.params
+
+
+def _name_type(name: str | None) -> str:
+    """Return the code for a type of a method: the name of a definition, or the type itself."""
+    return "NoneType" if name is None else f'"{name}"' if name.isidentifier() else name
 
 
 def _result_hint(method: MethodDefinition, document: Schema, backend: Backend) -> str:

@@ -5,10 +5,7 @@ They are what handlers, `Server`, `Client` and callbacks take and return.
 
 from typing import TYPE_CHECKING
 
-from typedmcp.dialect.structs import *  # noqa: F403
-
-if not TYPE_CHECKING:
-    from mcpspec.support.lazy import unknown_names
-
-    # Errors are those of the dialect's module, which says which revisions have a name.
-    __getattr__ = unknown_names(Tool.__module__)  # noqa: F405
+if TYPE_CHECKING:
+    from typedmcp.dialect.structs import *  # noqa: F403
+else:
+    from typedmcp.dialect.structs import __all__, __dir__, __getattr__  # noqa: F401

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
+from types import ModuleType
 from typing import Any, ClassVar, Final, Protocol, TypeAlias, cast, get_args, get_origin
 
 import msgspec
@@ -52,13 +53,18 @@ OWN: Final[Any] = object()
 """Stands for the `_meta` of the value itself."""
 
 
-class _Constructors:
-    """The constructors of a module's structs, as attributes: with a `__getattr__` each would cost 400 instructions."""
+def _constructors(module: Any) -> ModuleType:
+    """Return the constructors of a module's structs, as attributes of a module, which finds a made one at once."""
+    found = ModuleType(module.__name__)
 
-    def __init__(self, module: Any) -> None:
-        for name in module.__all__:
-            if is_struct(kind := getattr(module, name)):
-                setattr(self, name, copier(kind))
+    def __getattr__(name: str) -> Any:
+        if name not in module.__all__:
+            raise AttributeError(name)
+        made = found.__dict__[name] = copier(getattr(module, name))
+        return made
+
+    found.__dict__["__getattr__"] = __getattr__
+    return found
 
 
 class Conversion:
@@ -72,7 +78,7 @@ class Conversion:
         """The module of the target's types."""
         self.absent: Any = absent
         """The value of an absent member of the target: None in everyday types, UNSET in exact ones."""
-        self.types: Any = _Constructors(module)
+        self.types: Any = _constructors(module)
         self.of_class: ByClass = ByClass(self)
         """The methods for the members of unions, by the class of the value."""
         self.added: frozenset[type] = frozenset()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
-from types import MappingProxyType
+from importlib import import_module
+from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
 from mcpspec.support.lazy import exact_type
@@ -42,6 +43,30 @@ class Method(Generic[ParamsT, ResultT]):
     """Name of the handler's method, such as `call_tool`."""
     params_required: bool = True
     """True if a message must have parameters. Otherwise absent parameters mean empty ones."""
+    _names: tuple[str, dict[str, Any]] | None = field(default=None, init=False, repr=False, compare=False)
+    """The module of the types, and the types or their names, by attribute."""
+
+    @staticmethod
+    def of(module: str, *, message: str, params: Any, result: Any, **members: Any) -> Method[Any, Any]:
+        """Return a method whose types are imported from a module when they are first read. They are given by name."""
+        made: Method[Any, Any] = Method(message=NoneType, params=params, result=result, **members)
+        object.__setattr__(made, "_names", (module, {"message": message, "params": params, "result": result}))
+        for name in _TYPES:
+            object.__delattr__(made, name)
+        return made
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in _TYPES:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            module, names = self._names
+            found = names[name]
+            object.__setattr__(self, name, getattr(import_module(module), found) if isinstance(found, str) else found)
+            return object.__getattribute__(self, name)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.sender, self.kind))
 
     @property
     def exact(self) -> Method[Any, Any]:
@@ -49,8 +74,16 @@ class Method(Generic[ParamsT, ResultT]):
         return _exact(self)
 
 
+_TYPES = ("message", "params", "result")
+
+
 @cache
 def _exact(method: Method[Any, Any]) -> Method[Any, Any]:
+    if method._names is not None:
+        module, names = method._names
+        package, _, face = module.rpartition(".")
+        others = {each: getattr(method, each) for each in ("name", "sender", "kind", "handler", "params_required")}
+        return Method.of(f"{package}.exact.{face}", **others, **names)
     return replace(
         method,
         message=exact_type(method.message),

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
-    "BLOCK_NAMES", "BLOCK_TYPES", "BYTES_TYPES", "SEQUENCE_TYPES", "Audio", "ContentBlock", "File", "Image",
+    "BLOCK_NAMES", "BYTES_TYPES", "SEQUENCE_TYPES", "Audio", "ContentBlock", "File", "Image",
     "MediaFile", "OtherRevisionError", "contains_blocks", "detect_media_type", "encode_base64", "encode_text",
     "file_contents", "is_protocol_type", "to_block", "to_block_of", "to_blocks", "to_content", "to_everyday",
 ]  # fmt: skip
 
 D = dialect.structs
-BlockT = TypeVar("BlockT", D.ImageContent, D.AudioContent, D.EmbeddedResource)
+BlockT = TypeVar("BlockT", "D.ImageContent", "D.AudioContent", "D.EmbeddedResource")
 
 _SIGNATURES = {
     b"\x89PNG\r\n\x1a\n": "image/png",
@@ -54,7 +54,7 @@ _UNKNOWN = "application/octet-stream"
 BLOCK_NAMES: Final = frozenset({"TextContent", "ImageContent", "AudioContent", "ResourceLink", "EmbeddedResource"})
 _ROOTS: Final = ("mcpspec", "mcp", "mcp_types")
 """The packages with the protocol's types: ours, and the official ones of 1.x and 2.x."""
-_EVERYDAY: Final = D.TextContent.__module__
+_EVERYDAY: Final = dialect.EVERYDAY
 _DIALECT: Final = _EVERYDAY.split(".")[1]
 
 
@@ -250,9 +250,8 @@ def encode_base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-ContentBlock: TypeAlias = D.ContentBlock
+ContentBlock: TypeAlias = "D.ContentBlock"
 
-BLOCK_TYPES = (D.TextContent, D.ImageContent, D.AudioContent, D.ResourceLink, D.EmbeddedResource)
 BYTES_TYPES: tuple[Any, ...] = (bytes, bytearray, memoryview)
 SEQUENCE_TYPES: tuple[Any, ...] = (list, tuple, set, frozenset)
 """Sequence types. A value of these that contains blocks becomes one block for each item."""
@@ -278,7 +277,7 @@ def to_block_of(value: object, name: str) -> ContentBlock:
     """Return a value as one content block."""
     if isinstance(value, str):
         return D.TextContent(text=value)
-    if isinstance(value, BLOCK_TYPES):
+    if isinstance(value, D.ContentBlock):
         return value
     if isinstance(value, MediaFile):
         return value.content()
@@ -296,7 +295,7 @@ def contains_blocks(value: object) -> bool:
 
 
 def _is_block(value: object) -> bool:
-    return isinstance(value, (*BLOCK_TYPES, MediaFile, *BYTES_TYPES)) or is_protocol_type(type(value), BLOCK_NAMES)
+    return isinstance(value, (D.ContentBlock, MediaFile, *BYTES_TYPES)) or is_protocol_type(type(value), BLOCK_NAMES)
 
 
 def encode_text(value: object) -> str:

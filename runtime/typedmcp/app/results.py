@@ -13,7 +13,6 @@ from msgspec import UNSET
 from typedmcp import dialect
 from typedmcp.app.content import (
     BLOCK_NAMES,
-    BLOCK_TYPES,
     BYTES_TYPES,
     SEQUENCE_TYPES,
     Audio,
@@ -46,9 +45,8 @@ __all__ = ["ReturnTypeError", "ToolOutput", "ToolResult", "describe_exception", 
 
 D = dialect.structs
 
-ToolResult: TypeAlias = D.CallToolResult | D.InputRequiredResult
+ToolResult: TypeAlias = "D.CallToolResult | D.InputRequiredResult"
 
-_RESULT_TYPES: Final = (D.CallToolResult, D.InputRequiredResult)
 _STREAM_TYPES: Final = (Generator, AsyncGenerator, Iterator, AsyncIterator, Iterable, AsyncIterable)
 _NAMES: Final = BLOCK_NAMES | {"CallToolResult", "InputRequiredResult"}
 """The protocol's types that are content or results of tools."""
@@ -212,7 +210,7 @@ def _wrap_schema(schema: JsonSchema) -> JsonSchema:
 
 def _is_json_object(value: object) -> bool:
     """Return whether a value is an object in JSON, and not content."""
-    if isinstance(value, (*BLOCK_TYPES, MediaFile)):
+    if isinstance(value, (D.ContentBlock, MediaFile)):
         return False
     return (
         isinstance(value, Mapping | msgspec.Struct)

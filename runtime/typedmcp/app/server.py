@@ -64,8 +64,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 P = TypeVar("P")
 T = TypeVar("T")
 
-ReadResult: TypeAlias = D.ReadResourceResult | D.InputRequiredResult
-PromptResult: TypeAlias = D.GetPromptResult | D.InputRequiredResult
+ReadResult: TypeAlias = "D.ReadResourceResult | D.InputRequiredResult"
+PromptResult: TypeAlias = "D.GetPromptResult | D.InputRequiredResult"
 
 _RETURNING: dict[str, Feature] = {"tools/call": "tools", "resources/read": "resources", "prompts/get": "prompts"}
 """Methods whose results come from functions."""

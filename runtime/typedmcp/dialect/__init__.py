@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typedmcp.dialect import handlers, models, models_handlers, models_methods
 
 __all__ = [
+    "EVERYDAY",
     "PACKAGE",
     "SPOKEN",
     "conversions",
@@ -36,6 +37,8 @@ exact = _revision.exact.structs
 conversions: ModuleType = import_module(f"{_revision.__name__}.conversions")
 PACKAGE: Final = _revision.__name__.rpartition(".")[2]
 """The name of the revision's package in `mcpspec`."""
+EVERYDAY: Final = f"{_revision.__name__}.structs"
+"""The name of the module of the everyday types."""
 
 
 def _spoken() -> Iterator[Features]:

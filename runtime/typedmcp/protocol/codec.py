@@ -8,8 +8,9 @@ compiled when they are first used.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
+from threading import RLock
 from types import NoneType
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, Union, get_type_hints
 
@@ -100,9 +101,6 @@ class MethodCodec:
     `table` is that of the handlers; None for a method of an extension, which belongs to no revision.
     """
 
-    find_repair: FindRepair | None = None
-    """Finds what has to be repaired in a result before it is downgraded; None if results need no such check."""
-
     def __init__(self, method: Method[Any, Any], revision: str, table: MethodTable | None) -> None:
         self.method: str = method.name
         self.header: bytes = method.name.encode()
@@ -111,16 +109,22 @@ class MethodCodec:
         self.is_request: bool = method.kind == "request"
         self.name_param: str | None = NAME_PARAMS.get(method.name)
         """The attribute of the parameter that the header `Mcp-Name` repeats, if there is one."""
-        results = _results(method, table)
-        self.accepts_input: bool = method.name == _DELIVERING or any(
-            kind.__name__ == "InputRequiredResult" for kind in results
-        )
-        self.find_repair = repair_finder(results)
         self._record = method
         self._revision = revision
         self._table = table
         self.downgrades: dict[type, Converter | None] = {JsonResult: json_result_reader(revision)}
         """The converters of results by their class, compiled so far. None stands for no conversion."""
+
+    @cached_property
+    def accepts_input(self) -> bool:
+        """True if a result may ask the client for input."""
+        results = _results(self._record, self._table)
+        return self.method == _DELIVERING or any(kind.__name__ == "InputRequiredResult" for kind in results)
+
+    @cached_property
+    def find_repair(self) -> FindRepair | None:
+        """Finds what has to be repaired in a result before it is downgraded; None if results need no such check."""
+        return repair_finder(_results(self._record, self._table))
 
     def upgrade(self, params: Any, meta: Any) -> Any:
         """Return the parameters in the dialect, with this `_meta`. The first call compiles the converter."""
@@ -202,7 +206,8 @@ def _results(method: Method[Any, Any], table: MethodTable | None) -> list[type]:
 
 class _UnknownMethodCodec(MethodCodec):
     def __init__(self, method: str, revision: str, *, is_request: bool) -> None:
-        self.method, self.handler_name, self.is_request, self.accepts_input = method, "fallback", is_request, False
+        self.method, self.handler_name, self.is_request = method, "fallback", is_request
+        self.__dict__ |= {"accepts_input": False, "find_repair": None}
         self.header, self.name_param, self._revision = method.encode(errors="replace"), None, revision
         self.downgrades: dict[type, Converter | None] = {JsonResult: json_result_reader(revision)}
 
@@ -219,6 +224,15 @@ def fallback_codec(method: str, revision: str, *, is_request: bool) -> MethodCod
     return _UnknownMethodCodec(method, revision, is_request=is_request)
 
 
+class _Named(msgspec.Struct):
+    """A message, as far as its method."""
+
+    method: str
+
+
+_making = RLock()
+
+
 class Codec:
     """Decodes the requests and notifications of clients on one revision.
 
@@ -227,26 +241,38 @@ class Codec:
     `params`, and requests an `id`. Parameters have `meta`, their encoded `_meta`.
     """
 
-    def __init__(self, revision: str, records: list[Method[Any, Any]], message_types: dict[type, MethodCodec]) -> None:
+    def __init__(self, revision: str, methods: list[tuple[Method[Any, Any], MethodCodec]]) -> None:
         self.revision: str = revision
         self.features: Features = FEATURES[revision]
-        self.decode: Callable[[Any], Any] = self._decoder(Union[tuple(message_types)])  # noqa: UP007
-        self.by_message_type = message_types
-        self.methods: dict[str, MethodCodec] = {
-            method_codec.method: method_codec for method_codec in message_types.values()
-        }
-        self._exact: dict[str, Any] = {record.name: record.params for record in records}
+        self.by_message_type: dict[type, MethodCodec] = {}
+        self.methods: dict[str, MethodCodec] = {method_codec.method: method_codec for _, method_codec in methods}
+        self._records: dict[str, Method[Any, Any]] = {record.name: record for record, _ in methods}
+
+    def decode(self, line: Any) -> Any:
+        """Decode a line. The first one makes the decoder, unless its method has none, as in a handshake."""
+        if msgspec.json.decode(line, type=_Named).method not in self.methods:
+            raise ValueError("a message of another method")
+        with _making:
+            if not self.by_message_type:
+                kinds = {_message_type(r, self._params_type(r)): self.methods[r.name] for r in self._records.values()}
+                decode = self._decoder(Union[tuple(kinds)])  # noqa: UP007
+                self.by_message_type = kinds
+                self.decode = decode  # type: ignore[assignment, method-assign]
+        return self.decode(line)
+
+    def _params_type(self, record: Method[Any, Any]) -> Any:
+        return _params_type(record)
 
     def _decoder(self, kind: Any) -> Callable[[Any], Any]:
         return msgspec.json.Decoder(kind, dec_hook=dec_hook).decode
 
     def check_params(self, method: str, value: Any) -> None:
         """Raise `DecodeError` if plain parameters are not valid on the revision."""
-        from_builtins(value, self._exact[method])
+        from_builtins(value, self._records[method].params)
 
     def struct_of_params(self, method: str) -> Any:
         """Return the struct of a method's parameters; `NoneType` if it has none, or an unknown one."""
-        return self._exact.get(method, NoneType)
+        return self._records[method].params if method in self._records else NoneType
 
     def remove_nulls(self, method: str, params: dict[str, Any]) -> list[str]:
         """Remove the parameters that are `null` where the revision allows only absence, and return their paths."""
@@ -266,19 +292,13 @@ def codec_for(
     table: MethodTable = extended or (dialect.methods if is_msgspec else dialect.models_methods)
     exact: Any = methods_of(revision) if is_msgspec else mcpspec.revision(revision).models_methods
     records = _exact_records(exact) if extended is None else _extend(exact, extended, revision)
-    added = [method.record for method in own]
-    if is_msgspec:
-        codecs: dict[type, MethodCodec] = {
-            _message_type(r, _params_type(r)): _StructMethodCodec(r, revision, table) for r in records
-        }
-        codecs.update({_message_type(m.record, _params_type(m.record)): _own_codec(m, revision) for m in own})
-        return Codec(revision, [*records, *added], codecs)
-    codecs = {_message_type(r, Raw): _ModelMethodCodec(r, revision, table) for r in records}
-    codecs.update({_message_type(m.record, Raw): _own_codec(m, revision, is_encoded=True) for m in own})
-    return _ModelCodec(revision, [*records, *added], codecs)
+    kind = _StructMethodCodec if is_msgspec else _ModelMethodCodec
+    codecs: list[tuple[Method[Any, Any], MethodCodec]] = [(r, kind(r, revision, table)) for r in records]
+    codecs += [(m.record, _own_codec(m, revision, is_encoded=not is_msgspec)) for m in own]
+    return (Codec if is_msgspec else _ModelCodec)(revision, codecs)
 
 
-def _own_codec(method: OwnMethod, revision: str, *, is_encoded: bool = False) -> MethodCodec:
+def _own_codec(method: OwnMethod, revision: str, *, is_encoded: bool) -> MethodCodec:
     """Return the codec of a method of an extension. `is_encoded` is true for the codec of models."""
     if not issubclass(method.record.message, msgspec.Struct):
         codec: MethodCodec = _ModelMethodCodec(method.record, revision, None)
@@ -506,8 +526,11 @@ class _ModelCodec(Codec):
 
         return decode
 
+    def _params_type(self, record: Method[Any, Any]) -> Any:  # noqa: ARG002
+        return Raw
+
     def check_params(self, method: str, value: Any) -> None:
-        kind = self._exact[method]
+        kind = self._records[method].params
         (from_builtins if _is_struct(kind) else dialect.models.from_builtins)(value, kind)
 
     def _reject_nulls(self, method: str, raw: bytes) -> None:
@@ -516,8 +539,8 @@ class _ModelCodec(Codec):
             raise DecodeError(path.removeprefix("params."), "expected absence, got null")
 
     def struct_of_params(self, method: str) -> Any:
-        exact = self._exact.get(method)
-        if exact is None or exact is NoneType:
+        exact = super().struct_of_params(method)
+        if exact is NoneType:
             return NoneType
         module = import_module(exact.__module__.replace("models", "structs"))
         return getattr(module, exact.__name__, NoneType)

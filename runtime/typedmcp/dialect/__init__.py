@@ -20,18 +20,9 @@ if TYPE_CHECKING:
     from typedmcp.dialect import handlers, models, models_handlers, models_methods
 
 __all__ = [
-    "EVERYDAY",
-    "PACKAGE",
-    "SPOKEN",
-    "conversions",
-    "exact",
-    "handlers",
-    "methods",
-    "models",
-    "models_handlers",
-    "models_methods",
-    "structs",
-]
+    "EVERYDAY", "PACKAGE", "SPOKEN", "conversions", "exact", "handlers", "methods", "models", "models_handlers",
+    "models_methods", "structs",
+]  # fmt: skip
 
 exact = _revision.exact.structs
 conversions: ModuleType = import_module(f"{_revision.__name__}.conversions")

@@ -244,11 +244,12 @@ class Codec:
     def __init__(self, revision: str, methods: list[tuple[Method[Any, Any], MethodCodec]]) -> None:
         self.revision: str = revision
         self.features: Features = FEATURES[revision]
+        self.decode: Callable[[Any], Any] = self._decode_first
         self.by_message_type: dict[type, MethodCodec] = {}
         self.methods: dict[str, MethodCodec] = {method_codec.method: method_codec for _, method_codec in methods}
         self._records: dict[str, Method[Any, Any]] = {record.name: record for record, _ in methods}
 
-    def decode(self, line: Any) -> Any:
+    def _decode_first(self, line: Any) -> Any:
         """Decode a line. The first one makes the decoder, unless its method has none, as in a handshake."""
         if msgspec.json.decode(line, type=_Named).method not in self.methods:
             raise ValueError("a message of another method")
@@ -257,7 +258,7 @@ class Codec:
                 kinds = {_message_type(r, self._params_type(r)): self.methods[r.name] for r in self._records.values()}
                 decode = self._decoder(Union[tuple(kinds)])  # noqa: UP007
                 self.by_message_type = kinds
-                self.decode = decode  # type: ignore[assignment, method-assign]
+                self.decode = decode
         return self.decode(line)
 
     def _params_type(self, record: Method[Any, Any]) -> Any:
@@ -540,8 +541,6 @@ class _ModelCodec(Codec):
 
     def struct_of_params(self, method: str) -> Any:
         exact = super().struct_of_params(method)
-        if exact is NoneType:
-            return NoneType
         module = import_module(exact.__module__.replace("models", "structs"))
         return getattr(module, exact.__name__, NoneType)
 

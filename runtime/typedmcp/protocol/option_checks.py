@@ -12,18 +12,9 @@ from typedmcp.limits import Limits
 from typedmcp_schemas.annotations import annotations_of
 
 __all__ = [
-    "check_extensions",
-    "check_flag",
-    "check_grace",
-    "check_integer",
-    "check_limits",
-    "check_list",
-    "check_names",
-    "check_seconds",
-    "check_text",
-    "option_names",
-    "unknown_option",
-]
+    "check_extensions", "check_flag", "check_grace", "check_integer", "check_limits", "check_list", "check_names",
+    "check_seconds", "check_text", "option_names", "unknown_option",
+]  # fmt: skip
 
 
 @cache

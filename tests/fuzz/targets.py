@@ -138,7 +138,8 @@ def responses(data: bytes) -> None:
             connection.data_received(part)
         connection.connection_lost(None)
         try:
-            await connection.wait_for_head()
+            while not connection.has_head:
+                await connection.progress()
             body = b""
             while chunk := b"".join(await connection.read_chunks()):
                 body += chunk

@@ -13,7 +13,7 @@ import socket as socket_module
 import ssl
 import zlib
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from socket import IPPROTO_TCP, SO_KEEPALIVE, SOL_SOCKET
@@ -39,21 +39,9 @@ _MAX_LENGTH_DIGITS: Final = 18
 _MAX_IDLE_CONNECTIONS: Final = 32
 """Idle connections that are kept open."""
 
-_KNOWN_NAMES: Final[Mapping[bytes, str]] = {
-    spelling.encode(): name
-    for name in (
-        "cache-control",
-        "connection",
-        "content-length",
-        "content-type",
-        "date",
-        "keep-alive",
-        "server",
-        "vary",
-    )
-    for spelling in (name, name.title())
-}
-"""The names of usual headers in lower case, as servers write them."""
+_MAX_KNOWN_HEADS: Final = 16
+_MAX_KNOWN_HEAD_BYTES: Final = 2048
+"""The heads of responses that a connection remembers."""
 _DEFAULT_KEEP_ALIVE: Final = 50.0
 """Seconds that an idle connection is kept if the server announces no time: most servers wait a minute or more."""
 
@@ -128,6 +116,8 @@ class HttpConnection(asyncio.Protocol):
         """True once a response has arrived over it."""
         self.idle_until: float = 0.0
         self._is_expecting = False
+        self._known_heads: dict[bytes, tuple[int, dict[str, str]]] = {}
+        """The lengths of bodies, and the headers, by the bytes of heads with the status 200: they come again."""
         self._reset()
 
     def _reset(self) -> None:
@@ -155,14 +145,10 @@ class HttpConnection(asyncio.Protocol):
         if rest:
             self.transport.write(rest)
 
-    async def wait_for_head(self) -> None:
-        """Wait for the status and the headers."""
-        while not self.has_head:
-            await self.progress()
-
     async def wait_for_tunnel(self) -> None:
         """Wait until a proxy has connected to the server. All further bytes come from the server."""
-        await self.wait_for_head()
+        while not self.has_head:
+            await self.progress()
         if self.status // 100 != 2:
             raise BrokenConnectionError(f"the proxy answered {self.status}")
         self._parser = httptools.HttpResponseParser(self)
@@ -249,9 +235,19 @@ class HttpConnection(asyncio.Protocol):
         if not self._is_expecting:
             self.abort()
             return
+        end = -1 if self._received_bytes else data.find(b"\r\n\r\n", 0, _MAX_KNOWN_HEAD_BYTES)
         self._received_bytes += len(data)
+        known = self._known_heads.get(data[:end]) if end > 0 else None
+        if known is not None and len(data) - end - 4 == known[0]:
+            self.status, (self.buffered_bytes, self.headers) = 200, known
+            self.has_head = self._is_complete = self._should_keep_alive = True
+            self._chunks.append(data[end + 4 :])
+            self._wake()
+            return
         try:
             self._parser.feed_data(data)
+            if end > 0 and self._is_complete:
+                self._remember_head(data, end)
         except httptools.HttpParserUpgrade:
             self._fail("the server wants to speak another protocol")
         except httptools.HttpParserError as error:
@@ -263,6 +259,15 @@ class HttpConnection(asyncio.Protocol):
             self.transport.pause_reading()
         if self.has_head or self._error is not None:
             self._wake()
+
+    def _remember_head(self, data: bytes, end: int) -> None:
+        """Remember a head whose response is complete, and nothing else than a body of the length that it declares."""
+        length = len(data) - end - 4
+        is_plain = self.headers.get("content-length") == str(length) and "transfer-encoding" not in self.headers
+        if self.status == 200 and is_plain and self._should_keep_alive and not self._has_excess:
+            if len(self._known_heads) >= _MAX_KNOWN_HEADS:
+                self._known_heads.clear()
+            self._known_heads[data[:end]] = length, self.headers
 
     def eof_received(self) -> None:
         """Implement `asyncio.Protocol`: the end of the server's side ends the connection."""
@@ -301,7 +306,7 @@ class HttpConnection(asyncio.Protocol):
             if self._trailer_bytes > self._max_head_bytes:
                 self._fail(f"the trailers of the response are longer than {self._max_head_bytes} bytes")
             return
-        key = _KNOWN_NAMES.get(name) or name.decode("latin-1").lower()
+        key = name.decode("latin-1").lower()
         text = value.decode("latin-1").strip()
         headers = self.headers
         headers[key] = f"{headers[key]}, {text}" if key in headers else text
@@ -474,7 +479,8 @@ class ConnectionPool:
             self._busy.add(connection)
             try:
                 connection.send_request(request, rest)
-                await connection.wait_for_head()
+                while not connection.has_head:
+                    await connection.progress()
             except BaseException as error:
                 connection.abort()
                 self._busy.discard(connection)
@@ -508,10 +514,9 @@ class ConnectionPool:
             connection.abort()
 
     def _take_idle(self) -> HttpConnection | None:
-        now = asyncio.get_running_loop().time()
         while self._idle:
             connection = self._idle.pop()
-            if connection.idle_until > now and connection.is_quiet:
+            if connection.idle_until > connection.loop.time() and connection.is_quiet:
                 return connection
             connection.abort()
         return None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from mcpspec.features import NAME_PARAMS
 from typedmcp import dialect
@@ -64,7 +64,7 @@ class RequestHeads:
         """The revision of `server/discover` while none is negotiated."""
         self.legacy: bytes = POST
         """The headers of requests in legacy revisions."""
-        self._known: dict[tuple[str, str, str], bytes] = {}
+        self._known: dict[tuple[str | None, str, str], bytes] = {}
         """The headers of modern requests by revision, method and name."""
         self._name_params = name_params
         self._params: dict[str, tuple[HeaderParam, ...]] = {}
@@ -76,22 +76,17 @@ class RequestHeads:
 
     def of(self, method: str, params: Any) -> bytes:
         """Return the headers of a request. Raises `UsageError` for an argument that cannot be a header."""
-        if (revision := self.modern_revision(method)) is not None:
-            name = self._name_of(method, params)
-            head = None if name is None else self._known.get((revision, method, name))
-            if head is None:
-                head = POST + encode_headers(self._headers_for(revision, method, params))
-                if name is not None:
-                    self._remember_head((revision, method, name), head)
+        name = self._name_of(method, params)
+        if name is not None and (head := self._known.get((self.revision, method, name))) is not None:
             return head
-        return POST if method == "initialize" else self.legacy
-
-    def _remember_head(self, key: tuple[str, str, str], head: bytes) -> None:
-        """Keep the headers of calls that differ in no other parameter."""
-        if len(key[2]) <= _MAX_HEAD_NAME:
+        if (revision := self.modern_revision(method)) is None:
+            return POST if method == "initialize" else self.legacy
+        head = POST + encode_headers(self._headers_for(revision, method, params))
+        if name is not None and len(name) <= _MAX_HEAD_NAME:  # calls that differ in no other parameter
             if len(self._known) >= _MAX_HEADS:
                 self._known.clear()
-            self._known[key] = head
+            self._known[revision, method, name] = head
+        return head
 
     def modern_revision(self, method: str) -> str | None:
         """Return the revision of a request without a session, or None for a legacy request."""
@@ -147,4 +142,5 @@ class RequestHeads:
 
 def _member(params: Any, name: str) -> Any:
     """Return a parameter from a mapping or a struct, or None."""
-    return params.get(name) if params.__class__ is dict or is_mapping(params) else getattr(params, name, None)
+    is_object = isinstance(params, Struct) or not is_mapping(params)  # which takes longer
+    return getattr(params, name, None) if is_object else params.get(name)

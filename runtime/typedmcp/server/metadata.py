@@ -139,12 +139,13 @@ class MetadataCache:
         places = [place for name in _OWN_NAMES if (place := raw.find(name)) >= 0]
         if not places:
             return None
-        if (found := _FIRST_MEMBERS.match(raw)) is not None:
+        found = None
+        if _ONLY_MEMBERS.fullmatch(raw):
+            common, own = b"{}", raw
+        elif (found := _FIRST_MEMBERS.match(raw)) is not None:
             common, own = b"{" + raw[found.end() :], b"{%b}" % found[1][:-1]
         elif (found_last := _LAST_MEMBERS.match(raw, max(0, raw.rfind(b",", 0, min(places))))) is not None:
             common, own = raw[: found_last.start()] + b"}", b"{%b}" % found_last[1][1:]
-        elif _ONLY_MEMBERS.fullmatch(raw):
-            common, own = b"{}", raw
         else:
             return None
         try:

@@ -344,14 +344,13 @@ class ResumableStream(EventStream):
         if log.is_immediate:
             self._try(log.create())
 
-    def put(self, data: bytes, id: str | None = None, *, last: bool = False) -> bool:
+    def put(self, data: bytes, id: str | None = None, *, last: bool = False) -> bool:  # noqa: ARG002  # the log gives ids
         """Store a message, and queue it to be sent. False if it can reach no client."""
         if self._is_over:
             return False
         self._is_over = last
         ids = None if self._log is None else self._try(self._log.append([data], last=last))
-        id = ids[0] if ids else None
-        return self._send_stored(data, id, last=last) or id is not None
+        return self._send_stored(data, ids[0] if ids else None, last=last) or bool(ids)
 
     def _send_stored(self, data: bytes, id: str | None, *, last: bool = False) -> bool:
         """Queue a message. Close the connection of a client that has not read a large part of the stored ones."""

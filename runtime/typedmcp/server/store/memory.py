@@ -183,7 +183,7 @@ class MemoryStore:
         """Append events, and drop older ones beyond the limits. Return the number of the newest event."""
         kept, client, size = self._kept_bytes, session.client, stream.size
         number = stream.append(events, self._limits)
-        self._count_kept_bytes(client, stream.size - size)
+        kept.add(kept.uses.get(client) or kept.use_of(client), stream.size - size)
         if kept.full and (client in kept.full or None in kept.full):
             self._make_room(client, stream)
         return number

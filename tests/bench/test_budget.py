@@ -15,7 +15,7 @@ from bench.quote import is_newer, load_quotes
 from bench.results import Environment, Figures, Results, Row, Table
 from bench.suites import codecs, convert, gateway, http, large, stdio
 from bench.suites.instructions import DEPTHS
-from bench.suites.processes import MODERN, format_depth
+from bench.suites.processes import LEGACY, MODERN, format_depth
 
 HERE = Environment("here", "cpu", 2, 1.0, "os", "python", "abc", 0.0, "2026-01-01 00:00", {})
 
@@ -71,10 +71,11 @@ def test_budgets_that_are_newer_than_the_kept_run_are_of_contenders_that_will_be
         f"instructions/client-{MODERN}": {each.name for each in stdio.list_clients(QUICK, MODERN)},
         f"instructions/gateway-{MODERN}": {each.name for each in gateway.list_gateways(QUICK, MODERN)},
         f"instructions/http-client-{MODERN}": {each.name for each in http.list_clients(QUICK, "", MODERN)},
-        f"instructions/http-{MODERN}": {each.name for each in http.list_servers(QUICK, MODERN, "app")},
-        f"instructions/sse-{MODERN}": {each.name for each in http.list_servers(QUICK, MODERN, "streams")},
         f"http/echo-{MODERN}": {each.name for each in http.list_servers(QUICK, MODERN, "app")},
     }
+    for revision in (MODERN, LEGACY):
+        for name, kind in (("http", "app"), ("sse", "streams")):
+            known[f"instructions/{name}-{revision}"] = {each.name for each in http.list_servers(QUICK, revision, kind)}
     for each in ("", "-memory"):
         for transport in large.TITLES:
             servers = {server.name for server in large.list_servers(transport, FULL)}

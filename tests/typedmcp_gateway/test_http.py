@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from contextlib import AsyncExitStack
 from typing import Any
@@ -41,6 +42,37 @@ def test_clients_without_a_token_are_asked_their_own_questions_only(revision: st
                 assert uris == [f"file:///{name}"] * 3
 
     run(main())
+
+
+PROCESS = f"""
+import os, typedmcp
+server = typedmcp.Server("process")
+server.tool(name="pid")(lambda: os.getpid())
+typedmcp.serve(typedmcp.ServerConfig(server, revisions=[{REVISION!r}]), "stdio")
+"""
+
+
+def test_the_process_of_a_session_ends_with_it() -> None:
+    async def main() -> None:
+        async with serving_http(Gateway([sys.executable, "-c", PROCESS]).asgi()) as url:
+            pids = list[int]()
+            for _ in range(3):
+                async with typedmcp.connect(f"{url}/mcp", revisions=[REVISION]) as client:
+                    pids += [await client.call_tool("pid", result_type=int) for _ in range(2)]
+                    assert is_running(pids[-1])
+            assert len({*pids}) == 3
+            while any(is_running(pid) for pid in pids):
+                await asyncio.sleep(0.01)
+
+    run(main())
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 class SessionServer(typedmcp.Server):

@@ -288,6 +288,24 @@ def test_a_failure_to_connect_is_shared_for_a_moment(tmp_path: Path) -> None:
     run(main())
 
 
+def test_a_failure_to_connect_is_remembered_after_its_target_is_retired(tmp_path: Path) -> None:
+    starts = tmp_path / "starts"
+    target = [sys.executable, "-c", f"open({str(starts)!r}, 'a').write('x'); raise SystemExit(70)"]
+
+    async def main() -> None:
+        async with ClientPool(revisions=LEGACY) as pool:
+            for _ in range(20):
+                with pytest.raises(typedmcp.ConnectionLostError):
+                    async with pool.lease(target):
+                        pass
+                pool.retire(target)
+            (member,) = pool.members
+            assert isinstance(member.error, typedmcp.ConnectionLostError)
+
+    run(main())
+    assert len(starts.read_text()) < 20
+
+
 def test_an_idle_client_is_closed() -> None:
     counted = Counted()
 

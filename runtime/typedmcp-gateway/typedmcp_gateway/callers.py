@@ -57,6 +57,11 @@ class GatewayCaller:
         return self._key
 
     @property
+    def has_session(self) -> bool:
+        """True if the client has a session or a connection, whose end is its own."""
+        return self._key is not None
+
+    @property
     def turn(self) -> ClientKey:
         """The key under which it takes turns with others. A client over HTTP can have as many `key`s as it likes."""
         return self.key if self.client is None else self.client

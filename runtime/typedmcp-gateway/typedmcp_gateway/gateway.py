@@ -424,11 +424,12 @@ class Gateway(Service):
                     running.watches.hold(caller.key, server, caller, capabilities, wants_logs=wants_logs(ctx))
 
     def _release(self, key: CallerKey) -> None:
-        """Release the subscriptions of a client that has gone."""
+        """Release the subscriptions and connections of a client that has gone."""
         if (client := self._seen.pop(key, None)) is not None:
             client.forget_end()
         if self._running is not None:
             self._running.watches.release(key)
+            self._running.leases.end_session(key)
 
     async def _sweep(self) -> None:
         """Release the subscriptions of sessions over HTTP that have not been used for a while."""

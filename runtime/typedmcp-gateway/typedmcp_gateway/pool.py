@@ -199,11 +199,13 @@ class ClientPool:
     def retire(self, target: Target, identity: str | None = None, *, only_idle: bool = False) -> None:
         """Close the clients of a target, or those of one identity: idle ones now, others after their last lease.
 
-        With `only_idle` the others stay.
+        With `only_idle` the others stay. A failure to connect is still remembered for its moment.
         """
         name = self._name_of(target.target if isinstance(target, ServerEntry) else target)
         for slot in list(self._slots.values()):
-            if slot.key[0] == name and identity in (None, slot.identity) and not (only_idle and slot.users):
+            has_failed = slot.client is None and not slot.users and self._now() < slot.retry
+            is_meant = slot.key[0] == name and identity in (None, slot.identity) and not has_failed
+            if is_meant and not (only_idle and slot.users):
                 slot.is_retired = True
                 del self._slots[slot.key]
                 self._drop_if_unused(slot)

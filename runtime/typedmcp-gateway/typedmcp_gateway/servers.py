@@ -13,7 +13,7 @@ import msgspec
 
 from typedmcp import Client, ConnectOptions, Context, Diagnostic, DiagnosticKind
 from typedmcp.building import to_builtins
-from typedmcp.client import ServerDescription, is_url
+from typedmcp.client import ServerDescription, Target, is_url
 from typedmcp.errors import Error, RemoteError
 from typedmcp.limits import DEFAULT_LIMITS
 from typedmcp.revisions.features import is_modern, structs_of
@@ -274,6 +274,8 @@ class Leases:
         """The callbacks of each client, while it exists."""
         self._numbers: WeakValueDictionary[str, ConnectionNumbers] = WeakValueDictionary()
         """The numbers of connections that one call uses alone, by the identity without them, while there are calls."""
+        self._of_sessions: dict[CallerKey, dict[str, Target]] = {}
+        """The connections that were opened for each session of a client: their identities and targets."""
 
     @property
     def has_credentials(self) -> bool:
@@ -313,6 +315,8 @@ class Leases:
         if needs_all:
             number = None if call is None else self._take_number(identity)
             identity = encode_identity([*parts, 0 if number is None else number[1]])
+        if not is_shared and caller.has_session:
+            self._of_sessions.setdefault(caller.key, {})[identity] = server.entry.target
         questions = self._questions.get(identity)
         if questions is None:
             is_alone = bool(owner) or (not is_shared and (caller.is_alone or needs_all))
@@ -329,6 +333,11 @@ class Leases:
             server.shared = questions
         is_own = bool(owner) or not is_shared
         return ServerLease(self, server, caller, questions, call, is_own=is_own, number=number)
+
+    def end_session(self, caller: CallerKey) -> None:
+        """Close the connections of a session that has ended, each as soon as nothing uses it."""
+        for identity, target in self._of_sessions.pop(caller, {}).items():
+            self.pool.retire(target, identity)
 
     def _take_number(self, identity: str) -> tuple[ConnectionNumbers, int]:
         """Return a number that no other call of callers with an identity has, and what takes it back."""

@@ -162,7 +162,11 @@ def test_a_list_of_which_many_clients_would_see_a_part_is_found(page: int | None
     for name in ("a", "b"):
         server.add_tool(lambda: "", name=name, description="Do it.")
     server.add_resource(lambda: "", "data://a", description="Data.")
-    server.add_resource(lambda a: a, "data://{a}", description="Data.")
+
+    def read(a: str) -> str:
+        return a
+
+    server.add_resource(read, "data://{a}", description="Data.")
     found = [each for each in server.check() if each.rule == "page"]
     assert [f"{each.item}: {each.text.partition('first ')[2].partition(';')[0]}" for each in found] == expected
 

@@ -30,11 +30,14 @@ RESPONSES = {
 }
 
 
+def _ignore(*_: object) -> None: ...
+
+
 class _Pipe:
     """A transport that nobody reads."""
 
     def __getattr__(self, name: str) -> Any:
-        return lambda *_: None
+        return _ignore
 
 
 def _receive(connection: HttpConnection, parts: Sequence[bytes]) -> object:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
-from importlib import import_module
 from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
@@ -60,6 +58,8 @@ class Method(Generic[ParamsT, ResultT]):
         def __getattr__(self, name: str) -> Any:
             if name not in _TYPES:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            from importlib import import_module  # type checkers see no use of it above
+
             module, names = self._names
             found = names[name]
             object.__setattr__(self, name, getattr(import_module(module), found) if isinstance(found, str) else found)
@@ -71,25 +71,26 @@ class Method(Generic[ParamsT, ResultT]):
     @property
     def exact(self) -> Method[Any, Any]:
         """The method with the exact types of the same names, which check all that the schema says."""
-        return _exact(self)
+        if self not in _exact:
+            _exact[self] = self._make_exact()
+        return _exact[self]
+
+    def _make_exact(self) -> Method[Any, Any]:
+        if self._names is not None:
+            module, names = self._names
+            package, _, face = module.rpartition(".")
+            others = {each: getattr(self, each) for each in ("name", "sender", "kind", "handler", "params_required")}
+            return Method.of(f"{package}.exact.{face}", **others, **names)
+        return replace(
+            self,
+            message=exact_type(self.message),
+            params=exact_type(self.params),
+            result=exact_type(self.result),
+        )
 
 
 _TYPES = ("message", "params", "result")
-
-
-@cache
-def _exact(method: Method[Any, Any]) -> Method[Any, Any]:
-    if method._names is not None:
-        module, names = method._names
-        package, _, face = module.rpartition(".")
-        others = {each: getattr(method, each) for each in ("name", "sender", "kind", "handler", "params_required")}
-        return Method.of(f"{package}.exact.{face}", **others, **names)
-    return replace(
-        method,
-        message=exact_type(method.message),
-        params=exact_type(method.params),
-        result=exact_type(method.result),
-    )
+_exact: dict[Method[Any, Any], Method[Any, Any]] = {}
 
 
 def by_name(*methods: Method[Any, Any]) -> Mapping[str, Method[Any, Any]]:

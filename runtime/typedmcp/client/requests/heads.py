@@ -142,5 +142,6 @@ class RequestHeads:
 
 def _member(params: Any, name: str) -> Any:
     """Return a parameter from a mapping or a struct, or None."""
-    is_object = isinstance(params, Struct) or not is_mapping(params)  # which takes longer
-    return getattr(params, name, None) if is_object else params.get(name)
+    if isinstance(params, Struct) or not is_mapping(params):  # which takes longer
+        return getattr(params, name, None)
+    return params.get(name)

@@ -91,8 +91,9 @@ class OAuth(_BaseFlow):
     `issuer` is the only authorization server to accept. `sign_in` is `BrowserSignIn()` or `ConsoleSignIn()`. `storage`
     keeps tokens and registrations; by default they are kept in memory. `scopes` are requested in place of those that
     the server names; more are added only when a call needs them. `send_resource=False` leaves out the parameter
-    `resource`, which the specification requires and some authorization servers refuse. `dpop` binds tokens to a key, by
-    default if both servers support it; True makes everything else an error, False never does so.
+    `resource`, which the specification requires and some authorization servers refuse. `assume_pkce` signs in, with
+    PKCE, where the metadata do not say that it is supported. `dpop` binds tokens to a key, by default if both servers
+    support it; True makes everything else an error, False never does so.
     """
 
     needs_person: bool = True
@@ -111,12 +112,15 @@ class OAuth(_BaseFlow):
         dpop: bool | None = None,
         send_resource: bool = True,
         ask_client: Callable[[str], ClientCredential | Awaitable[ClientCredential]] | None = None,
+        assume_pkce: bool = False,
     ) -> None:
         super().__init__(client_id, issuer, scopes, storage, dpop, send_resource)
         if client_metadata_url is not None:
             parts = urlsplit(client_metadata_url)
             if parts.scheme != "https" or parts.path in ("", "/"):
                 raise UsageError(f"client_metadata_url must use https and have a path, not {client_metadata_url!r}")
+        check_flag("assume_pkce", assume_pkce)
+        self._assume_pkce = assume_pkce
         self._client_secret = client_secret
         self._client_metadata_url = client_metadata_url
         self._client_name = client_name
@@ -128,7 +132,7 @@ class OAuth(_BaseFlow):
     ) -> tuple[TokenResponse, ClientCredential]:
         """Let a person sign in. Sign-ins at the same authorization server follow one another."""
         server = found.server
-        _check_code_flow(server)
+        _check_code_flow(server, assume_pkce=self._assume_pkce)
         if not self.scopes and scopes and _OFFLINE in server.scopes_supported and _OFFLINE not in scopes:
             scopes = (*scopes, _OFFLINE)
         async with self.storage.lock(client_key(server.issuer)):
@@ -201,10 +205,16 @@ def _proves_registration(error: BaseException) -> bool:
     return isinstance(error, SignInError) and error.code == "access_denied"
 
 
-def _check_code_flow(server: ServerMetadata) -> None:
+def _check_code_flow(server: ServerMetadata, *, assume_pkce: bool) -> None:
     if server.authorization_endpoint is None:
         raise SignInError(f"{server.issuer} has no authorization_endpoint, so that nobody can sign in there")
-    if "S256" not in (server.code_challenge_methods_supported or ()):
+    methods = server.code_challenge_methods_supported
+    if methods is None and not assume_pkce:
+        text = (
+            "does not say that it supports PKCE (code_challenge_methods_supported); if it does, give assume_pkce=True"
+        )
+        raise SignInError(f"{server.issuer} {text}")
+    if methods is not None and "S256" not in methods:
         raise SignInError(f"{server.issuer} does not support PKCE with S256 (code_challenge_methods_supported)")
 
 

@@ -251,7 +251,7 @@ def test_unknown_members_are_reported(members: Any, unknown: list[str], caplog: 
         ({"command": ["x"]}, "command: expected string or null, got array"),
         ({"command": "x", "args": "x"}, "args: expected array or null, got string"),
         ({"command": "x", "args": ["x", 1]}, "args[1]: expected string, got integer"),
-        ({"command": "x", "env": {"PORT": 80}}, "env.PORT: expected string, got integer"),
+        ({"command": "x", "env": {"PORT": [80]}}, "env.PORT: expected string, got array"),
         ({"command": "x", "cwd": 1}, "cwd: expected string or null, got integer"),
         ({"command": "x", "disabled": "no"}, "disabled: expected boolean or null, got string"),
         ({"url": 1}, "url: expected string or null, got integer"),
@@ -264,8 +264,36 @@ def test_unknown_members_are_reported(members: Any, unknown: list[str], caplog: 
 def test_errors_name_file_server_and_member(members: Any, fault: str, tmp_path: Path) -> None:
     file = tmp_path / "mcp.json"
     file.write_text(json.dumps({"mcpServers": {"good": {"command": "x"}, "bäd": members}}), encoding="utf-8")
+    found = typedmcp_hosts.load_config(file)
+    assert found["good"].problem is None
+    assert str(found["bäd"].problem).startswith(f"{file}: server 'bäd': {fault}")
     with pytest.raises(typedmcp.UsageError, match=re.escape(f"{file}: server 'bäd': {fault}")):
-        typedmcp_hosts.load_config(file)
+        found["bäd"].connect()
+
+
+SPELLINGS: dict[str, tuple[Any, Any, list[str]]] = {
+    "langchain": ({"transport": "streamable_http", "url": "https://x"}, {"target": "https://x"}, []),
+    "Gemini CLI": ({"httpUrl": "https://x"}, {"target": "https://x"}, ["httpUrl"]),
+    "Windsurf": ({"serverUrl": "https://x"}, {"target": "https://x"}, ["serverUrl"]),
+    "switched off": ({"url": "https://x", "enabled": False}, {"disabled": True}, ["enabled"]),
+    "switched on": ({"url": "https://x", "enabled": True}, {"disabled": False}, ["enabled"]),
+    "numbers": (
+        {"command": "x", "env": {"PORT": 80, "RATE": 0.5, "DEBUG": True, "NAME": "y"}},
+        {"target": StdioServerParameters("x", env={"PORT": "80", "RATE": "0.5", "DEBUG": "true", "NAME": "y"})},
+        ["env.PORT", "env.RATE", "env.DEBUG"],
+    ),
+}
+
+
+@each("name", SPELLINGS)
+def test_spellings_of_other_hosts_are_understood_and_reported(name: str) -> None:
+    members, expected, reported = SPELLINGS[name]
+    reports: list[typedmcp.Diagnostic] = []
+    found = load({"it": members}, on_diagnostic=reports.append)["it"]
+    assert found.problem is None
+    assert {each: getattr(found, each) for each in expected} == expected
+    assert [report.text.split(": ")[2] for report in reports] == reported
+    assert {report.kind for report in reports} <= {typedmcp.DiagnosticKind.TOLERATED}
 
 
 @each(

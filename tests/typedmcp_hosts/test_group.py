@@ -576,8 +576,20 @@ def test_targets_entries_and_members_can_be_mixed(script: str) -> None:
 def test_an_unreadable_configuration_raises_usage_error_at_once(tmp_path: Path) -> None:
     with pytest.raises(typedmcp.UsageError, match="No such file"):
         typedmcp_hosts.connect_all(tmp_path / "none.json")
-    with pytest.raises(typedmcp.UsageError, match="server 'a': args: expected"):
-        typedmcp_hosts.connect_all({"a": {"command": "x", "args": 1}})
+    file = tmp_path / "list.json"
+    file.write_text("[]")
+    with pytest.raises(typedmcp.UsageError, match="expected an object, got list"):
+        typedmcp_hosts.connect_all(file)
+
+
+def test_an_entry_that_is_not_valid_fails_alone() -> None:
+    async def main() -> None:
+        entries = {"bad": {"command": "x", "args": 1}, "weather": weather()}
+        async with typedmcp_hosts.connect_all(entries, on_failure=ignore) as group:
+            assert list(group.clients) == ["weather"]
+            assert "server 'bad': args: expected array or null, got integer" in str(group.failures["bad"])
+
+    run(main)
 
 
 def test_an_unknown_option_of_connect_all_raises_type_error() -> None:
@@ -641,5 +653,53 @@ def test_text_of_a_server_cannot_forge_lines_of_the_log(caplog: pytest.LogCaptur
         assert len(message.splitlines()) == 1
         assert "forged" in message
         assert message.isprintable()
+
+    run(main)
+
+
+def test_a_server_that_is_slow_to_start_joins_the_group_later() -> None:
+    may_answer = asyncio.Event()
+
+    class Slow(Script):
+        async def answer(self, request: Any, wire: Any) -> None:
+            await may_answer.wait()
+            await super().answer(request, wire)
+
+    async def main() -> None:
+        failures: Failures = []
+        async with serving(Slow()) as url:
+            group = typedmcp_hosts.connect_all(
+                {"slow": url, "weather": weather()},
+                on_failure=lambda name, error: failures.append((name, error)),
+                wait_seconds=0.0,
+            )
+            async with group:
+                while not group.clients:
+                    await asyncio.sleep(0.01)
+                assert list(group.clients) == ["weather"]
+                assert "weather_forecast" in [tool.name for tool in await group.list_tools()]
+                text = "not connected within 0 s (wait_seconds); it joins the group when it is"
+                assert ("slow", text) in [(name, str(error)) for name, error in failures]
+                assert group.failures == {}
+                with pytest.raises(typedmcp.UsageError, match="'slow' is not connected yet"):
+                    await group.call_tool("slow_echo")
+                may_answer.set()
+                while "slow" not in group.clients:
+                    await asyncio.sleep(0.01)
+                assert list(group.clients) == ["slow", "weather"]
+
+    run(main)
+
+
+def test_a_group_that_is_closed_waits_for_no_server() -> None:
+    class Silent(Script):
+        async def answer(self, request: Any, wire: Any) -> None:
+            await asyncio.Event().wait()
+
+    async def main() -> None:
+        async with serving(Silent()) as url:
+            group = typedmcp_hosts.connect_all({"silent": url}, on_failure=ignore, wait_seconds=0.0)
+            async with asyncio.timeout(30), group:
+                assert not group.clients
 
     run(main)

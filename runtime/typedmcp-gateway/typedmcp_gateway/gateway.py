@@ -242,9 +242,12 @@ class Gateway(Service):
     async def reload(self, servers: Config) -> None:
         """Use another configuration. Clients stay connected, and calls that are open at a server go on.
 
-        Raises `UsageError` for a configuration that is not valid, and keeps the old one.
+        Raises `UsageError` for a configuration with an entry that has become invalid, and keeps the old one.
         """
         running, loaded, known = self._require_running(), self._load(servers), dict(self._servers)
+        for name, server in loaded.items():
+            if (problem := server.entry.problem) and (name not in known or known[name].entry.problem != problem):
+                raise UsageError(problem)
         added = [server for name, server in loaded.items() if name not in known or known[name].entry != server.entry]
         for name, server in known.items():
             if name in loaded and loaded[name].entry == server.entry:

@@ -42,6 +42,7 @@ _TRANSPORT_MEMBERS: Final = {
     "stdio": "command",
     "http": "url",
     "streamable-http": "url",
+    "streamable_http": "url",
     "streamableHttp": "url",
     "sse": "url",
 }
@@ -49,6 +50,8 @@ _TRANSPORT_MEMBERS: Final = {
 _URL_MEMBERS: Final = ("url", "headers", "auth")
 _COMMAND_MEMBERS: Final = ("command", "args", "env", "cwd")
 _OTHER_MEMBERS: Final = ("type", "transport", "disabled")
+_SPELLINGS: Final = {"httpUrl": "url", "serverUrl": "url"}
+"""Names of members in other hosts."""
 
 _SHORTEST_SECRET: Final = 4
 """Characters from which on the value of a variable is hidden: shorter ones would be found everywhere."""
@@ -140,9 +143,9 @@ def load_config(
     """Return the servers of a configuration by name, in order.
 
     `config` is the path of a file, or a mapping with `mcpServers` or `servers`. `variables` replace those of the
-    environment. A variable that is not set is the `problem` of its server. Unknown members are reported to
-    `on_diagnostic`, or logged without it. Raises `UsageError`, with file, server and member, for a member that is
-    missing or not valid.
+    environment. An entry that is not valid has a `problem`, with file, server and member, as has one with a variable
+    that is not set. Unknown members and other spellings are reported to `on_diagnostic`, or logged without it. Raises
+    `UsageError` for a file that has no servers.
     """
     place, content = (
         ("configuration", config) if isinstance(config, Mapping) else (os.fspath(config), read_config(config))
@@ -223,14 +226,38 @@ class _EntryReader:
     on_diagnostic: Callable[[Diagnostic], object] | None
 
     def read(self, name: str, value: Any) -> ServerEntry:
-        """Return the entry of a server. Raises `UsageError`."""
+        """Return the entry of a server. One that is not valid has a `problem`, and the others can be used."""
         place = f"{self.place}: server {name!r}"
+        value = self._normalized(place, value) if is_object(value) else value
         try:
-            members = convert(value, _EntryMembers)
+            return self._read(name, value, place)
         except ValueError as error:
             from typedmcp_schemas import explain  # few programs have faults in their files
 
-            raise UsageError(f"{place}: {explain(error)}") from error
+            return ServerEntry(name, None, problem=f"{place}: {explain(error)}")
+        except UsageError as error:
+            return ServerEntry(name, None, problem=str(error))
+
+    def _normalized(self, place: str, value: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the members of an entry as this library writes them."""
+        members = {_SPELLINGS.get(name, name): member for name, member in value.items()}
+        changed = [name for name in value if name in _SPELLINGS]
+        if isinstance(enabled := members.get("enabled"), bool):
+            changed.append("enabled")
+            del members["enabled"]
+            members.setdefault("disabled", not enabled)
+        env: Any = members.get("env")
+        if is_object(env) and (numbers := [name for name, each in env.items() if type(each) in (int, float, bool)]):
+            changed += [f"env.{name}" for name in numbers]
+            members["env"] = {name: json.dumps(each) if name in numbers else each for name, each in env.items()}
+        for name in changed:
+            self._report(
+                f"{place}: {name}: understood, though most hosts write it otherwise", None, DiagnosticKind.TOLERATED
+            )
+        return members
+
+    def _read(self, name: str, value: Any, place: str) -> ServerEntry:
+        members = convert(value, _EntryMembers)
         kind = self._kind(members, place)
         known = {*(_URL_MEMBERS if kind == "url" else _COMMAND_MEMBERS), *_OTHER_MEMBERS}
         for member in value:
@@ -278,11 +305,11 @@ class _EntryReader:
                 raise _VariableError(f"{member}: {error}") from None
         return expanded
 
-    def _report(self, text: str, value: Any) -> None:
+    def _report(self, text: str, value: Any, kind: DiagnosticKind = DiagnosticKind.INVALID_DATA) -> None:
         if self.on_diagnostic is None:
             _log.warning("%s", text)
         else:
-            self.on_diagnostic(Diagnostic(DiagnosticKind.INVALID_DATA, text, params=value))
+            self.on_diagnostic(Diagnostic(kind, text, params=value))
 
 
 def _to_parameters(members: _EntryMembers) -> StdioServerParameters:

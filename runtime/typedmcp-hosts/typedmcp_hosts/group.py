@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, Unpac
 import msgspec
 
 from typedmcp import CallOptions, Client, ConnectOptions, Diagnostic
-from typedmcp.building import deliver_diagnostic, log_failure, visible
+from typedmcp.building import check_seconds, deliver_diagnostic, log_failure, visible
 from typedmcp.client import Arguments
 from typedmcp.dialect import structs
 from typedmcp.errors import Error, InvalidParamsError, MethodNotFoundError, ResourceNotFoundError, UsageError
@@ -40,6 +40,7 @@ def connect_all(
     *,
     separator: str = "_",
     on_failure: Callable[[str, Exception], object] | None = None,
+    wait_seconds: float = 30.0,
     **options: Unpack[ConnectOptions],
 ) -> ClientGroup:
     """Return clients for several servers. Enter them with `async with`, or use `await` and `close()`.
@@ -48,14 +49,16 @@ def connect_all(
     servers are left out. With more than one server, tools and prompts are called `server_name`, with this `separator`.
 
     The group connects to all servers at once. A server that fails is in `failures`, and the others work without it.
-    `on_failure` gets its name and the error, at the start and later. Without it, failures are logged.
+    `on_failure` gets its name and the error, at the start and later. Without it, failures are logged. The group waits
+    at most `wait_seconds`. A server that takes longer is reported, and joins the group when it is connected.
 
     `options` are those of `connect`, for every server; options for URLs apply to every URL. Raises `UsageError` for a
-    configuration that is not valid.
+    configuration without servers; an entry that is not valid is a server that fails.
     """
+    check_seconds("wait_seconds", wait_seconds)
     entries = load_entries(config, options.get("on_diagnostic"))
     enabled = {name: entry for name, entry in entries.items() if not entry.disabled}
-    return ClientGroup(enabled, separator=separator, on_failure=on_failure, options=options)
+    return ClientGroup(enabled, separator=separator, on_failure=on_failure, wait_seconds=wait_seconds, options=options)
 
 
 class ClientGroup:
@@ -67,19 +70,23 @@ class ClientGroup:
         *,
         separator: str,
         on_failure: Callable[[str, Exception], object] | None,
+        wait_seconds: float,
         options: ConnectOptions,
     ) -> None:
         self.clients: Mapping[str, Client] = {}
-        """The clients of the connected servers by name, in order."""
+        """The clients of the connected servers by name, in order. Replaced when a server joins later."""
         self.failures: dict[str, Exception] = {}
         """The error of each server that could not be connected to."""
         self._entries = entries
         self._on_failure = on_failure
+        self._wait_seconds = wait_seconds
         self._options = options
         names = sorted(entries, key=len, reverse=True)
         self._prefixes = {name: f"{name}{separator}" if len(names) > 1 else "" for name in names}
         """The prefix of each server's names. The longest comes first, since it is the most specific."""
         self._all_clients: dict[str, Client] | None = None
+        self._opening: dict[str, asyncio.Task[None]] = {}
+        """The connections that are being opened."""
         self._is_closed = False
         self._listed: dict[_Feature, dict[str, frozenset[str]]] = {}
         """The names, URIs or templates that each server has listed."""
@@ -105,14 +112,17 @@ class ClientGroup:
         if self._all_clients is not None:
             return
         self._all_clients = dict(self._connect_entries())
+        loop = asyncio.get_running_loop()
+        self._opening = {name: loop.create_task(self._open(name, each)) for name, each in self._all_clients.items()}
         try:
-            async with asyncio.TaskGroup() as tasks:
-                for name, client in self._all_clients.items():
-                    tasks.create_task(self._open(name, client))
+            if self._opening:
+                await asyncio.wait(self._opening.values(), timeout=self._wait_seconds)
         except BaseException:
             await self.close()
             raise
-        self.clients = {name: client for name, client in self._all_clients.items() if name not in self.failures}
+        for name in self._opening:
+            text = f"not connected within {self._wait_seconds:g} s (wait_seconds); it joins the group when it is"
+            self._report(name, Error(text))
 
     def _connect_entries(self) -> Iterator[tuple[str, Client]]:
         for name, entry in self._entries.items():
@@ -124,9 +134,13 @@ class ClientGroup:
     async def _open(self, name: str, client: Client) -> None:
         try:
             await client.open()
+            connected = {*self.clients, name}
+            self.clients = {each: one for each, one in (self._all_clients or {}).items() if each in connected}
         except Exception as error:
             self._fail(name, error)
             await self._close(name, client)
+        finally:
+            del self._opening[name]
 
     def _fail(self, name: str, error: Exception) -> None:
         self.failures[name] = error
@@ -144,6 +158,9 @@ class ClientGroup:
     async def close(self) -> None:
         """End all connections. Failures are reported."""
         self._is_closed = True
+        for task in (opening := [*self._opening.values()]):
+            task.cancel()
+        await asyncio.gather(*opening, return_exceptions=True)
         await asyncio.gather(*(self._close(name, client) for name, client in (self._all_clients or {}).items()))
 
     async def _close(self, name: str, client: Client) -> None:
@@ -329,6 +346,8 @@ class ClientGroup:
             return client
         if (failure := self.failures.get(name)) is not None:
             raise UsageError(f"the server {name!r} is not connected: {failure}") from failure
+        if name in self._opening:
+            raise UsageError(f"the server {name!r} is not connected yet")
         raise UsageError(f"unknown server {name!r}; known: {', '.join(self.clients) or 'none'}")
 
 

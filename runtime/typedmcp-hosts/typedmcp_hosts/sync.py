@@ -21,6 +21,7 @@ def connect_all(
     *,
     separator: str = "_",
     on_failure: Callable[[str, Exception], object] | None = None,
+    wait_seconds: float = 30.0,
     **options: Unpack[ConnectOptions],
 ) -> SyncClientGroup:
     """Return a blocking group of clients for several servers. Enter it with `with`, or use `open()` and `close()`.
@@ -28,7 +29,8 @@ def connect_all(
     Takes the configurations and options of `typedmcp_hosts.connect_all`. `on_failure` runs in the event loop of the
     group, and must neither wait nor use the group.
     """
-    return SyncClientGroup(partial(group.connect_all, config, separator=separator, on_failure=on_failure), options)
+    make = partial(group.connect_all, config, separator=separator, on_failure=on_failure, wait_seconds=wait_seconds)
+    return SyncClientGroup(make, options)
 
 
 class SyncClientGroup(BlockingClient[ClientGroup]):

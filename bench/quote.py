@@ -23,7 +23,7 @@ from bench.figures import (
     format_start,
     list_warnings,
 )
-from bench.results import Results, Table, load
+from bench.results import Results, Table, load, merge
 from bench.suites.processes import MODERN
 
 __all__ = [
@@ -92,10 +92,10 @@ class ComparedFigure(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class QuoteConfig(msgspec.Struct, forbid_unknown_fields=True):
-    """The run and its ratios to quote."""
+    """The runs and their ratios to quote."""
 
-    run: str
-    """The results file in `bench/results`."""
+    runs: list[str]
+    """The results files in `bench/results`, of one commit on one machine."""
     quoted: list[QuotedRatio]
     peers: list[Peer]
     """The limit first, then the SDKs."""
@@ -103,12 +103,12 @@ class QuoteConfig(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def load_quotes(path: Path = FILE) -> tuple[Results, QuoteConfig]:
-    """Load the run and the ratios to quote. Raises `ValueError` for invalid files."""
+    """Load the runs, as one, and the ratios to quote. Raises `ValueError` for invalid files."""
     try:
         found = msgspec.toml.decode(path.read_bytes(), type=QuoteConfig)
     except msgspec.DecodeError as error:
         raise ValueError(f"{path}: {error}") from error
-    return load(path.parent / "results" / found.run), found
+    return merge([load(path.parent / "results" / run) for run in found.runs]), found
 
 
 def render_block(results: Results, quotes: QuoteConfig) -> str:
@@ -181,7 +181,7 @@ def _origin(results: Results) -> str:
         f"`{results.command}` on {environment.processor}, {environment.cores} cores, Python {environment.python}, "
         f"commit {environment.commit}, {format_start(environment)}, with {versions}. Medians of "
         f"{' or '.join(map(str, sorted(rounds)))} rounds in which all contenders took turns; in brackets the range of "
-        f"the ratios. All figures are in `bench/results/{environment.machine}.json`."
+        "the ratios. All figures are in `bench/results/`."
     )
 
 

@@ -7,13 +7,14 @@ round, and then the median is taken. So ratios stay valid if the speed of the ma
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import Literal
 
 import msgspec
 
-__all__ = ["Environment", "Figures", "Results", "Row", "Table", "load", "save"]
+__all__ = ["Environment", "Figures", "Results", "Row", "Table", "load", "merge", "save"]
 
 FORMAT = 1
 
@@ -105,6 +106,24 @@ class Results(msgspec.Struct):
     def table(self, name: str) -> Table | None:
         """Return the table with a name, or None."""
         return next((table for table in self.tables if table.name == name), None)
+
+
+def merge(runs: Sequence[Results]) -> Results:
+    """Return several runs of one commit on one machine as one. Raises `ValueError` if they are not."""
+    first = runs[0]
+    for each in runs[1:]:
+        if (each.environment.machine, each.environment.commit) != (first.environment.machine, first.environment.commit):
+            raise ValueError("only runs of one commit on one machine belong together")
+    load = max(each.environment.load for each in runs)
+    versions = {name: version for each in runs for name, version in each.environment.versions.items()}
+    return msgspec.structs.replace(
+        first,
+        command="` and `".join(each.command for each in runs),
+        quick=any(each.quick for each in runs),
+        environment=msgspec.structs.replace(first.environment, load=load, versions=versions),
+        tables=[table for each in runs for table in each.tables],
+        broken=[suite for each in runs for suite in each.broken],
+    )
 
 
 def save(results: Results, path: Path) -> None:

@@ -22,7 +22,7 @@ from bench.quote import (
     load_quotes,
     render_block,
 )
-from bench.results import Figures, Row, Table
+from bench.results import Figures, Row, Table, merge
 from bench.suites.codecs import CONTENDERS
 from bench.suites.processes import PROGRAMS
 from tests.cases import each
@@ -82,7 +82,7 @@ def test_a_ratio_is_bold_where_an_sdk_is_better_and_a_dash_if_there_is_none() ->
         results, tables=[table("all", ours=50, bare=100, slow=10, fast=100), table("few", ours=50, slow=10, fast=0)]
     )
     quotes = QuoteConfig(
-        run="",
+        runs=[],
         quoted=[],
         peers=[
             Peer("the limit", ["bare"], is_limit=True),
@@ -123,11 +123,20 @@ def test_a_contender_that_failed_in_the_run_is_not_left_out() -> None:
         render_block(failed, quotes)
 
 
-def test_only_the_quoted_run_is_kept() -> None:
+def test_only_the_quoted_runs_are_kept() -> None:
     _, quotes = load_quotes()
     rules = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
     kept = {rule.removeprefix("!/bench/results/") for rule in rules if rule.startswith("!/bench/results/")}
-    assert kept == {quotes.run}
+    assert kept == {*quotes.runs}
+
+
+@each("changed", [{"commit": "59a6719"}, {"machine": "other"}], ids=str)
+def test_runs_of_other_code_or_on_another_machine_do_not_belong_together(changed: dict[str, str]) -> None:
+    results, _ = load_quotes()
+    assert [table.name for table in merge([results, results]).tables] == [one.name for one in results.tables] * 2
+    environment = msgspec.structs.replace(results.environment, **changed)
+    with pytest.raises(ValueError, match="one commit on one machine"):
+        merge([results, msgspec.structs.replace(results, environment=environment)])
 
 
 @pytest.mark.parametrize(

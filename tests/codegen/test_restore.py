@@ -155,7 +155,7 @@ def test_the_types_of_apps_refer_to_the_protocol_instead_of_repeating_it() -> No
 
     assert apps.ContentBlock is structs.ContentBlock
     assert apps.Tool is structs.Tool
-    own = [name for name in vars(apps) if name.startswith("McpUi")]
+    own = [name for name in dir(apps) if name.startswith("McpUi")]
     assert set(read_json(SCHEMA / "ext" / "apps.json")["$defs"]) <= {*own}
     assert not [name for name in own if "Content" in name and name.endswith("Item")]
 

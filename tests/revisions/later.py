@@ -97,11 +97,12 @@ def derived_schema() -> Json:
 
 
 class Edit(NamedTuple):
-    """A change to one place of a file. Its path is relative to the package `typedmcp`."""
+    """A change to some places of a file. Its path is relative to the package `typedmcp`."""
 
     file: str
     old: str
     new: str
+    places: int = 1
 
 
 def _package(version: str) -> str:
@@ -109,7 +110,7 @@ def _package(version: str) -> str:
 
 
 DIALECT = tuple(
-    Edit(f"dialect/{path.name}", _package(NEWEST), _package(LATER))
+    Edit(f"dialect/{path.name}", _package(NEWEST), _package(LATER), places=2 if path.name == "structs.py" else 1)
     for path in sorted((ROOT / "runtime" / "typedmcp" / "dialect").glob("*.py"))
 )
 MEMBERS_RENAMED = {"Annotations.modified_at": "last_modified", "ToolResultContent.call_id": "tool_use_id"}
@@ -165,7 +166,7 @@ def edit(folder: Path, edits: Iterable[Edit]) -> Path:
     for change in edits:
         path = runtime / "typedmcp" / change.file
         text = path.read_text(encoding="utf-8")
-        assert text.count(change.old) == 1, (change, text.count(change.old))
+        assert text.count(change.old) == change.places, (change, text.count(change.old))
         path.write_text(text.replace(change.old, change.new), encoding="utf-8")
     return folder
 

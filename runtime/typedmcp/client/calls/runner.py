@@ -183,10 +183,11 @@ class CallRunner:
             return self.decode(method, Raw(cached), 0)
         generation = self._cache.generation
         try:
-            if self.legacy_forms and (made := await self._call_in_legacy_form(method, params, options)) is not None:
-                return made
-            if (direct := session.direct) is None or session.is_congested:
-                raw, id = await self.exchange(session, method, params, options, is_dialect=True)
+            if self.legacy_forms or (direct := session.direct) is None or session.is_congested:
+                exchange: Any = self._exchange_in_any_form if self.legacy_forms else self.exchange
+                raw, id = await exchange(session, method, params, options, is_dialect=True)
+                if raw.__class__ is not Raw:
+                    return raw
             else:
                 call, encoded = self._start_call(session, method, params, options, is_dialect=True)
                 try:
@@ -208,13 +209,15 @@ class CallRunner:
             self._cache.put(key, bytes(raw), result.ttl_ms, self._now(), generation, is_public=is_public)
         return result if finish is None else finish(result, id)
 
-    async def _call_in_legacy_form(self, method: str, params: Any, options: CallOptions) -> Any:
-        """Make a call in the form that an extension has on the server's revision. Return its value, or None."""
+    async def _exchange_in_any_form(
+        self, session: ClientSession, method: str, params: Any, options: CallOptions, *, is_dialect: bool
+    ) -> tuple[Any, int]:
+        """Make a call, in the form of an extension if one has it on the server's revision: that may have the value."""
         for form in self.legacy_forms:
             is_used = self._connection.server.revision in form.revisions
             if is_used and (made := await form.call(method, params, options)) is not None:
-                return made
-        return None
+                return made, 0
+        return await self.exchange(session, method, params, options, is_dialect=is_dialect)
 
     def _rounds_of(self, options: CallOptions) -> int:
         """Return how many times a call may be repeated. Raises `UsageError` for a wrong option."""

@@ -25,6 +25,7 @@ from tests.interop import install
 from tests.interop.peers import printed
 from tests.interop.servers.started import plain
 from tests.listening import listening
+from tests.pairs import FULL_PRODUCTS, pairs
 from typedmcp import sync
 from typedmcp.transports.process_parameters import StdioServerParameters
 
@@ -102,7 +103,7 @@ def passed(environment: str, folder: Path) -> set[str]:
     return set(re.findall(r"^PASSED (.+)$", done.stdout, re.MULTILINE))
 
 
-@pytest.mark.parametrize("environment", SUITES)
+@pytest.mark.parametrize("environment", SUITES if FULL_PRODUCTS else ["proxy"])
 def test_all_tests_of_a_package_that_pass_as_it_is_pass_after_its_imports_are_rewritten(
     environment: str, tmp_path: Path
 ) -> None:
@@ -186,8 +187,12 @@ def rewritten(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]
     return rewrite
 
 
-@pytest.mark.parametrize(("server", "transport"), TARGETS, ids=str)
-@pytest.mark.parametrize("environment", SCENARIOS)
+SEEN: list[tuple[str, str, str]] = pairs(
+    (environment, server, transport) for environment in SCENARIOS for server, transport in TARGETS
+)
+
+
+@pytest.mark.parametrize(("environment", "server", "transport"), SEEN, ids=str)
 def test_a_client_sees_the_same_with_our_types(
     rewritten: Callable[[str], Path], environment: str, server: str, transport: str
 ) -> None:

@@ -76,7 +76,7 @@ def test_a_function_may_declare_type_parameters(module: Any) -> None:
 
 def test_a_method_may_use_the_type_parameters_of_its_class(module: Any) -> None:
     for function in (module.Tools, module.Tools(1).method, module.Tools.of_class):
-        Server().add_tool(function, name="it")
+        Server().add_tool(function, name="it", structured=False)
 
 
 @each(

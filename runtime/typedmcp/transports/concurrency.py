@@ -77,7 +77,10 @@ class _MustAwait(Coroutine[Any, Any, Any]):
         self._inner.close()  # otherwise Python says once more, later, that it was not awaited
         raise TypeError(f"{self.__qualname__}() was not awaited; make the function async, and write `await`")
 
-    __bool__ = __str__ = __format__ = __iter__ = _reject
+    __str__ = __format__ = __iter__ = _reject
+
+    def __bool__(self) -> bool:  # from Python 3.12 on, the text of a task asks for it
+        return inspect.getcoroutinestate(self._inner) != inspect.CORO_CREATED or self._reject()
 
     def __getattr__(self, name: str) -> Any:
         try:

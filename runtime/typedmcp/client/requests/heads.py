@@ -142,6 +142,4 @@ class RequestHeads:
 
 def _member(params: Any, name: str) -> Any:
     """Return a parameter from a mapping or a struct, or None."""
-    if isinstance(params, Struct) or not is_mapping(params):  # which takes longer
-        return getattr(params, name, None)
-    return params.get(name)
+    return getattr(params, name, None) if isinstance(params, Struct) or not is_mapping(params) else params.get(name)

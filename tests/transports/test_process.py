@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import logging
 import os
@@ -81,13 +82,19 @@ def run_each_loop_once() -> None:
 
 @pytest.fixture(autouse=True)
 def check_for_leaks() -> Generator[None]:
-    """Fail a test that leaves a descriptor, a process or a zombie."""
-    before = descriptors(), children(os.getpid())
+    """Fail a test that leaves a descriptor, a process or a zombie. What others have left may go meanwhile."""
+    before = {**descriptors(), **children(os.getpid())}
     yield
-    latest = time.monotonic() + 10.0  # a thread that starts a process ends it even if nobody waits for the start
-    while (descriptors(), children(os.getpid())) != before and time.monotonic() < latest:
+    latest = time.monotonic() + 30.0  # a thread that starts a process ends it even if nobody waits for the start
+    while (left := _left_since(before)) and time.monotonic() < latest:
         time.sleep(0.01)
-    assert (descriptors(), children(os.getpid())) == before
+        gc.collect()
+    assert left == {}
+
+
+def _left_since(before: dict[Any, str]) -> dict[Any, str]:
+    now: dict[Any, str] = {**descriptors(), **children(os.getpid())}
+    return {key: value for key, value in now.items() if before.get(key) != value}
 
 
 def descriptors() -> dict[str, str]:

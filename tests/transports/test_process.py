@@ -83,7 +83,7 @@ def run_each_loop_once() -> None:
 @pytest.fixture(autouse=True)
 def check_for_leaks() -> Generator[None]:
     """Fail a test that leaves a descriptor, a process or a zombie. What others have left may go meanwhile."""
-    before = {**descriptors(), **children(os.getpid())}
+    before: dict[Any, str] = {**descriptors(), **children(os.getpid())}
     yield
     latest = time.monotonic() + 30.0  # a thread that starts a process ends it even if nobody waits for the start
     while (left := _left_since(before)) and time.monotonic() < latest:

@@ -6,12 +6,15 @@ import asyncio
 import os
 import struct
 import sys
+import threading
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from typedmcp.transports import tap
+from typedmcp.transports.files import FileTransport
 from typedmcp.transports.streams import StreamTransport
 
 if sys.platform == "linux":
@@ -113,6 +116,34 @@ def test_a_tap_leaves_what_has_arrived_before_to_the_reader_and_does_not_get_the
         assert taken == []
 
     _run(main)
+
+
+def test_threads_of_files_close_what_they_use_though_the_loop_has_ended() -> None:
+    async def main() -> None:
+        reader, writer = FileTransport(source, source), FileTransport(full_sink, full_sink)
+        reading = asyncio.create_task(reader.read())
+        writer.write(b"x" * LARGE)
+        await asyncio.sleep(0)
+        reading.cancel()
+        await reader.close()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(writer.close(), 0.01)
+
+    before = _descriptors()
+    (source, sink), (full_source, full_sink) = os.pipe(), os.pipe()
+    asyncio.run(main())
+    threads = [thread for thread in threading.enumerate() if thread.name in ("typedmcp _read", "typedmcp _write")]
+    for descriptor in (source, sink, full_source, full_sink):
+        os.close(descriptor)
+    for thread in threads:
+        thread.join()
+    assert len(threads) == 2
+    assert _descriptors() == before
+
+
+def _descriptors() -> set[str]:
+    listing = Path("/proc/self/fd")
+    return {os.readlink(entry) for entry in listing.iterdir() if entry.exists()}
 
 
 def _run(main: Callable[[StreamTransport, int, int], Coroutine[Any, Any, None]]) -> None:

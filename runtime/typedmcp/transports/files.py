@@ -9,7 +9,9 @@ import asyncio
 import os
 import select
 from collections.abc import Callable
-from typing import Any, Final
+from contextlib import suppress
+from io import FileIO
+from typing import Final
 
 from typedmcp.transports import HIGH_WATER
 from typedmcp.transports.concurrency import run_in_daemon_thread
@@ -56,7 +58,7 @@ class FileTransport(DescriptorTransport):
 
     def _start_reading(self) -> None:
         if self._reading is None and not self._released:
-            self._reading = run_in_daemon_thread(_read, self._source)
+            self._reading = run_in_daemon_thread(_read, os.dup(self._source))
             self._reading.add_done_callback(self._on_read)
 
     def _on_read(self, reading: asyncio.Future[bytes]) -> None:
@@ -85,7 +87,7 @@ class FileTransport(DescriptorTransport):
     def _start_writing(self) -> None:
         data = b"".join(self._queued)
         self._queued.clear()
-        self._writing = run_in_daemon_thread(_write, self._sink, data)
+        self._writing = run_in_daemon_thread(_write, os.dup(self._sink), data)
         self._writing.add_done_callback(self._on_written)
 
     def _on_written(self, writing: asyncio.Future[bool]) -> None:
@@ -105,36 +107,28 @@ class FileTransport(DescriptorTransport):
         self._data = b""
         self._queued.clear()
         self._readable.set()
-        _close_after(self._reading, self._source)
-        _close_after(self._writing, self._sink)
+        os.close(self._source)
+        os.close(self._sink)
 
 
-def _close_after(use: asyncio.Future[Any] | None, descriptor: int) -> None:
-    """Close a descriptor once the thread that uses it has ended: the system may give its number to another file."""
-    if use is None:
-        os.close(descriptor)
-    else:
-        use.add_done_callback(lambda _: os.close(descriptor))
+# Each thread has a descriptor of its own, and closes it: a thread may end after the loop, which could not do it then.
 
 
 def _read(descriptor: int) -> bytes:
-    while True:
-        try:
-            return os.read(descriptor, _CHUNK_BYTES)
-        except BlockingIOError:  # a process that shares the file made it non-blocking
-            select.select([descriptor], [], [])
-        except OSError:
-            return b""
+    with suppress(OSError), FileIO(descriptor, "rb") as file:
+        while (data := file.read(_CHUNK_BYTES)) is None:  # a process that shares the file made it non-blocking
+            select.select([file], [], [])
+        return data
+    return b""
 
 
 def _write(descriptor: int, data: bytes) -> bool:
     """Write all bytes, and return whether that worked."""
     view = memoryview(data)
-    while view:
-        try:
-            view = view[os.write(descriptor, view) :]
-        except BlockingIOError:
-            select.select([], [descriptor], [])
-        except OSError:
-            return False
-    return True
+    with suppress(OSError), FileIO(descriptor, "wb") as file:
+        while view:
+            sent = file.write(view)
+            if sent is None:
+                select.select([], [file], [])
+            view = view[sent or 0 :]
+    return not view

@@ -86,6 +86,8 @@ class Forwarder:
         """
         state: str | None = getattr(params, "request_state", None)
         if state is None and server.description is not None:
+            if server.revision != ctx.revision:
+                server = server.spoken_to(ctx.revision)
             return self._begin(server, params, ctx, caller, None, is_plain=is_plain)
         return self._continue(server, params, ctx, caller, state, is_plain=is_plain)
 
@@ -110,6 +112,7 @@ class Forwarder:
             raise RemoteError(INTERNAL_ERROR, "the server needs a URL to be opened, which was not accepted")
         if server.description is None:
             await self._require_description(server, ctx)
+        server = server.spoken_to(ctx.revision)
         mark = f"{STATE}{server.name}:"
         own = state.removeprefix(mark) if state is not None and state.startswith(mark) else None
         return await self._begin(server, params, ctx, caller, own, is_plain=is_plain)
@@ -159,6 +162,7 @@ class Forwarder:
         Members that the schema does not know survive in an encoded result.
         """
         ctx = call.ctx
+        lease: ServerLease | None = None
         try:
             lease = self._leases.lease(server, call.caller, capabilities, call, wants_logs=wants_logs(ctx))
             with lease if lease.try_enter() else await lease.enter():
@@ -176,9 +180,13 @@ class Forwarder:
                         params = msgspec.structs.replace(params, request_state=state)
                     result = await client.send(methods.CLIENT_REQUESTS[method], params, rounds=0, **options)
                 return result if result.__class__ is Raw else self._marked(result, server, ctx, lease)
-        except UnsupportedVersionError as error:
-            raise _unavailable(server, ctx, error, "cannot be called: no common revision") from error
         except RemoteError as error:
+            if lease is not None and lease.refuses_revision(error):
+                newest = server.refuse()
+                ctx.report(f"server {server.name!r} names {server.revision} as supported and refused it")
+                return await self._send(newest, params, call, capabilities, state, is_plain=is_plain)
+            if isinstance(error, UnsupportedVersionError):
+                raise _unavailable(server, ctx, error, "cannot be called: no common revision") from error
             if error.code == URL_ELICITATION_REQUIRED and ctx.is_modern:
                 return _url_requests(error)
             raise
@@ -227,6 +235,7 @@ class Forwarder:
     ) -> Any:
         if server.description is None:
             await self._require_description(server, ctx)
+        server = server.spoken_to(ctx.revision)
         if not server.extensions:
             raise MethodNotFoundError(ctx.method)
         call = ForwardedCall(ctx, caller, can_ask=False)

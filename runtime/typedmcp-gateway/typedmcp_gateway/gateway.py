@@ -18,6 +18,7 @@ from typedmcp.building import is_object
 from typedmcp.client import Target
 from typedmcp.dialect import structs
 from typedmcp.errors import UsageError
+from typedmcp.revisions.features import SUPPORTED
 from typedmcp.services import AppLink, JsonResult, OfferedExtension, OpenMember, Service
 from typedmcp_gateway.audit import NO_AUDIT, Audit, OnCall, RecordedCall, outcome_of, outcome_of_error
 from typedmcp_gateway.callers import GATEWAY, CallerKey, GatewayCaller, find_caller
@@ -125,8 +126,9 @@ class Gateway(Service):
         """Return servers in their order. Raises `UsageError` for rules of a server that there is not."""
         if unknown := [name for name in rules if name not in entries]:
             raise UsageError(f"rules: unknown server {unknown[0]!r}; known: {', '.join(entries)}")
+        revisions = self._options.get("connect", {}).get("revisions", SUPPORTED)
         return {
-            name: GatewayServer(name, entries[name], rules.get(name) or NameRules(prefix))
+            name: GatewayServer(name, entries[name], rules.get(name) or NameRules(prefix), revisions)
             for name, prefix in self._prefixes(entries).items()
         }
 
@@ -251,7 +253,8 @@ class Gateway(Service):
         added = [server for name, server in loaded.items() if name not in known or known[name].entry != server.entry]
         for name, server in known.items():
             if name in loaded and loaded[name].entry == server.entry:
-                server.rules, loaded[name] = loaded[name].rules, server
+                server.follow_rules(loaded[name].rules)
+                loaded[name] = server
             else:
                 running.watches.end_server(name)
                 running.pool.retire(server.entry.target)
@@ -380,7 +383,7 @@ class Gateway(Service):
         if wanted.tools_list_changed or wanted.prompts_list_changed or wanted.resources_list_changed:
             waiting = [
                 running.watches.hold(holder, server, caller, capabilities, wants_logs=wants_logs(ctx))
-                for server in self._servers.values()
+                for server in self._servers_for(ctx)
                 if announced_lists(server)
             ]
             await asyncio.gather(*waiting)
@@ -392,12 +395,15 @@ class Gateway(Service):
             granted.resource_subscriptions = subscribed
         return granted
 
+    def _servers_for(self, ctx: Context) -> list[GatewayServer]:
+        return [server.spoken_to(ctx.revision) for server in self._servers.values()]
+
     async def _subscribe(
         self, running: _Running, holder: Holder, caller: GatewayCaller, ctx: Context, uri: str
     ) -> bool:
         """Subscribe to a resource at the first server that grants it."""
         capabilities = input_capabilities(ctx)
-        for server in running.router.servers_of(uri, caller):
+        for server in (each.spoken_to(ctx.revision) for each in running.router.servers_of(uri, caller)):
             if await running.watches.hold(holder, server, caller, capabilities, uri, wants_logs=wants_logs(ctx)):
                 return True
             running.watches.release(holder, [uri])
@@ -422,7 +428,7 @@ class Gateway(Service):
         client.seen = asyncio.get_running_loop().time()
         if following != before:  # its calls may have another connection now
             capabilities = input_capabilities(ctx)
-            for server in self._servers.values():
+            for server in self._servers_for(ctx):
                 if announced_lists(server) and (has_listed or server.is_stateless):
                     running.watches.hold(caller.key, server, caller, capabilities, wants_logs=wants_logs(ctx))
 

@@ -98,7 +98,8 @@ class Router:
         cursors: dict[str, Any] = dict.fromkeys(self._servers, params.cursor)
         if len(self._servers) != 1:
             cursors = dict.fromkeys(self._servers) if params.cursor is None else decode_cursor(params.cursor)
-        servers = [server for name, server in self._servers.items() if name in cursors and server.may_have(place.kind)]
+        named = [server.spoken_to(ctx.revision) for name, server in self._servers.items() if name in cursors]
+        servers = [server for server in named if server.may_have(place.kind)]
         is_plain = all(server.revision == ctx.revision for server in servers)
         answers = await asyncio.gather(
             *(self._list_one(each, cursors[each.name], params, ctx, caller, is_plain=is_plain) for each in servers),

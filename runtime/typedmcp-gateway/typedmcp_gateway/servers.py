@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Final, NamedTuple
 from weakref import WeakValueDictionary
@@ -14,9 +14,16 @@ import msgspec
 from typedmcp import Client, ConnectOptions, Context, Diagnostic, DiagnosticKind
 from typedmcp.building import to_builtins
 from typedmcp.client import ServerDescription, Target, is_url
-from typedmcp.errors import Error, RemoteError
+from typedmcp.errors import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    Error,
+    RemoteError,
+    UnsupportedVersionError,
+)
 from typedmcp.limits import DEFAULT_LIMITS
-from typedmcp.revisions.features import is_modern, structs_of
+from typedmcp.revisions.features import SUPPORTED, is_modern, structs_of
 from typedmcp_gateway.callers import GATEWAY, CallerKey, GatewayCaller
 from typedmcp_gateway.names import NameRules
 from typedmcp_gateway.notifications import QUIET_EXTENSIONS, PassedExtensions, passed_extensions
@@ -58,17 +65,31 @@ _LOWEST_LEVEL: Final = "emergency"
 """The level of log messages while no caller asked for any: the protocol has no level for none."""
 MAX_LISTED: Final = 10_000
 """Names of one list of a server that are remembered. Further ones are asked for as if they were not listed."""
+_REFUSALS: Final = frozenset((METHOD_NOT_FOUND, INVALID_REQUEST, INVALID_PARAMS))
+"""The codes with which servers without a handshake refuse one."""
 _QUESTION_SECONDS: Final = 30.0
 """Seconds that a question outside of a call waits for the next call."""
 
 
 @dataclass(eq=False)
+class _Reached:
+    """The outcome of the last attempt to reach a server."""
+
+    error: Exception | None = None
+
+
+@dataclass(eq=False)
 class GatewayServer:
-    """One server behind a gateway."""
+    """One server behind a gateway, as clients of some revisions use it.
+
+    Clients whose own revision the server speaks, too, use it on that one: see `spoken_to`.
+    """
 
     name: str
     entry: ServerEntry
     rules: NameRules
+    revisions: Collection[str] = SUPPORTED
+    """The revisions that the gateway may speak with the server."""
     description: ServerDescription | None = None
     """The last description that the server gave of itself. None before its first connection."""
     revision: str | None = None
@@ -79,14 +100,57 @@ class GatewayServer:
     """The extensions that the server has declared, with their settings, without those of its connection."""
     shared: ServerQuestions | None = None
     """The callbacks of the connection that callers share, if they all have the same credentials."""
-    error: Exception | None = None
-    """Why the server could not be reached the last time. None if it could."""
+    reached: _Reached = field(default_factory=_Reached)
     describing: asyncio.Task[None] | None = None
     """The attempt to connect that calls share while the server is unknown."""
     listed: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
     """The own names and URIs that the server has listed, by the member of the list."""
     schemas: dict[str, Any] = field(default_factory=dict[str, Any])
     """The input schemas of the tools that it has listed, by their own names."""
+    spoken: dict[str, GatewayServer | None] = field(default_factory=dict[str, "GatewayServer | None"])
+    """The same server on the revisions of clients. None for a revision that it has named and then refused."""
+    is_used: bool = False
+    """True once a client has used the server on this revision."""
+    origin: GatewayServer | None = None
+    """The server on the revision that it speaks with the gateway itself. None if this is it."""
+
+    @property
+    def error(self) -> Exception | None:
+        """Why the server could not be reached the last time. None if it could."""
+        return self.reached.error
+
+    @error.setter
+    def error(self, error: Exception | None) -> None:
+        self.reached.error = error
+
+    def spoken_to(self, revision: str) -> GatewayServer:
+        """Return the server as clients of a revision use it.
+
+        That is on the revision itself if the server says that it speaks it: then nothing is converted, and its
+        questions and log messages pass as they do without a gateway. Otherwise it is on the newest revision.
+        """
+        if self.revision == revision or self.description is None:
+            return self
+        if revision in self.spoken:
+            return self.spoken[revision] or self
+        if is_modern(revision) or revision not in self.revisions or revision not in self.description.supported:
+            return self
+        made = replace(self, spoken={}, origin=self, shared=None, describing=None)
+        made.describe(replace(self.description, revision=revision))
+        self.spoken[revision] = made
+        return made
+
+    def refuse(self) -> GatewayServer:
+        """Use the server on the newest revision from now on, and return it so."""
+        if self.origin is None or self.revision is None:
+            return self
+        self.origin.spoken[self.revision] = None
+        return self.origin
+
+    def follow_rules(self, rules: NameRules) -> None:
+        """Use other rules for names."""
+        for each in (self, *filter(None, self.spoken.values())):
+            each.rules = rules
 
     def describe(self, description: ServerDescription) -> None:
         """Keep the description of a connection that has just been opened."""
@@ -124,6 +188,7 @@ class ServerLease:
 
     client: Client
     """The client, once the lease is entered."""
+    _slot: Any = None
     _has_turn: bool = False
     _has_connection: bool = False
 
@@ -148,6 +213,11 @@ class ServerLease:
         self._number = number
         # Subscriptions, which have no call, are limited apart.
         self._is_own = is_own and call is not None and caller.client is not None
+
+    def refuses_revision(self, error: RemoteError) -> bool:
+        """Return whether the server refuses the revision of the client, which it has named as supported."""
+        is_refusal = isinstance(error, UnsupportedVersionError) or (self._slot is None and error.code in _REFUSALS)
+        return self.server.origin is not None and is_refusal
 
     def try_enter(self) -> bool:
         """Enter the lease if nothing has to be waited for. Return whether it is entered."""
@@ -300,14 +370,17 @@ class Leases:
         `call` gets the questions and log messages of the server. A subscription has no call: it uses the connection of
         the client's calls, of those at the same time the first one's, since a server may know its changes by session.
         """
-        is_shared = (server.is_stateless or caller is GATEWAY) and not wants_logs
         is_notified = "extensions" in capabilities and server.may_notify(capabilities["extensions"])
-        if is_notified:
-            is_shared = False
+        is_shared = (server.is_stateless or caller is GATEWAY) and not (wants_logs or is_notified)
+        server.is_used = server.is_used or caller is not GATEWAY
         if is_shared and server.shared is not None:
             return ServerLease(self, server, caller, server.shared, call)
         owner = self.owner_of(caller)
         parts: list[Any] = [server.name, owner]
+        if server.origin is not None:
+            parts.append({"revision": server.revision})
+            if not server.origin.is_used:
+                self._close_unused(server.origin)
         if not is_shared:
             parts += (caller.key, None if server.is_stateless else capabilities)
         needs_all = not (is_shared or caller.is_alone) and (wants_logs or is_notified or can_be_asked(capabilities))
@@ -317,9 +390,24 @@ class Leases:
             identity = encode_identity([*parts, 0 if number is None else number[1]])
         if not is_shared and caller.has_session:
             self._of_sessions.setdefault(caller.key, {})[identity] = server.entry.target
+        is_alone = bool(owner) or (not is_shared and (caller.is_alone or needs_all))
+        questions = self._questions_of(identity, server, caller, capabilities, is_shared=is_shared, is_alone=is_alone)
+        is_own = bool(owner) or not is_shared
+        return ServerLease(self, server, caller, questions, call, is_own=is_own, number=number)
+
+    def _questions_of(
+        self,
+        identity: str,
+        server: GatewayServer,
+        caller: GatewayCaller,
+        capabilities: Mapping[str, Any],
+        *,
+        is_shared: bool,
+        is_alone: bool,
+    ) -> ServerQuestions:
+        """Return the callbacks of the client with an identity, with its lease."""
         questions = self._questions.get(identity)
         if questions is None:
-            is_alone = bool(owner) or (not is_shared and (caller.is_alone or needs_all))
             shares = self._share_calls(server, is_alone=is_alone)
             questions = self._questions[identity] = ServerQuestions(_QUESTION_SECONDS, self._report_text, shares)
             questions.passed = PassedExtensions(questions, self._report)
@@ -331,8 +419,14 @@ class Leases:
             questions.lease = self.pool.lease(server.entry, identity=identity, **options)
         if is_shared and self._credentials is None:
             server.shared = questions
-        is_own = bool(owner) or not is_shared
-        return ServerLease(self, server, caller, questions, call, is_own=is_own, number=number)
+        return questions
+
+    def _close_unused(self, server: GatewayServer) -> None:
+        """Close the process with which the gateway has described a server, if its clients have others."""
+        shared, server.shared = server.shared, None
+        lease: ClientLease | None = None if shared is None else shared.lease
+        if lease is not None and not is_url(server.entry.target):
+            self.pool.retire(server.entry.target, lease.identity, only_idle=True)
 
     def end_session(self, caller: CallerKey) -> None:
         """Close the connections of a session that has ended, each as soon as nothing uses it."""
@@ -358,6 +452,8 @@ class Leases:
         self, server: GatewayServer, caller: GatewayCaller, capabilities: Mapping[str, Any], questions: ServerQuestions
     ) -> ConnectOptions:
         options: ConnectOptions = {**self._connect}
+        if server.origin is not None and server.revision is not None:
+            options["revisions"] = [server.revision]
         elicitation: dict[str, Any] | None = capabilities.get("elicitation")
         if "sampling" in capabilities:
             options["sample"] = questions.sample

@@ -177,11 +177,14 @@ class RedisStore:
 
     # Streams
 
-    async def create_stream(self, session: str, stream: str, final_event: bytes) -> None:
-        """Create a stream. Raises `StreamNotFoundError` if the session does not exist."""
+    async def create_stream(
+        self, session: str, stream: str, final_event: bytes, events: Sequence[bytes] = (), *, last: bool = False
+    ) -> int:
+        """Create a stream with its first events. Raises `StreamNotFoundError` if the session does not exist."""
         answer = await self._link.run(scripts.CREATE_STREAM, session, stream, final_event, EVENT_STREAM_BYTES)
         if answer == scripts.NOT_FOUND:
             raise StreamNotFoundError("the session does not exist, or has ended")
+        return await self.append_events(session, stream, events, last=last) if events or last else 0
 
     async def append_events(self, session: str, stream: str, events: Sequence[bytes], *, last: bool = False) -> int:
         """Append events to a stream. Raises `StreamNotFoundError`."""

@@ -106,8 +106,12 @@ class ByteBudget:
         """Count bytes for a client. False if it gets nothing more."""
         if self.full and not self.admits(client):
             return False
-        self.add(self.use_of(client), size)
+        self.count(client, size)
         return True
+
+    def count(self, client: ClientKey, size: int) -> None:
+        """Count bytes of a client that cannot be refused; a negative number gives bytes back."""
+        self.add(self.use_of(client), size)
 
     def add(self, use: ClientUse, size: int) -> None:
         """Count bytes that cannot be refused; a negative number gives bytes back."""
@@ -160,7 +164,7 @@ class Hold:
         """Hold bytes that cannot be refused; a negative number gives bytes back."""
         if not self._is_closed:
             self.size += size
-            self._budget.add(self._budget.use_of(self._client), size)
+            self._budget.count(self._client, size)
 
     def close(self) -> None:
         """Give everything back. Further calls do nothing."""

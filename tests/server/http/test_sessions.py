@@ -470,9 +470,9 @@ class WaitingStore(MemoryStore):
             await self._wait_in("update_session")
         return await super().update_session(session, fields)
 
-    async def create_stream(self, session: str, stream: str, final_event: bytes) -> None:
+    async def create_stream(self, session: str, stream: str, final_event: bytes, *events: Any, **options: Any) -> int:
         await self._wait_in("create_stream")
-        await super().create_stream(session, stream, final_event)
+        return await super().create_stream(session, stream, final_event, *events, **options)
 
     async def append_events(self, session: str, stream: str, events: Sequence[bytes], *, last: bool = False) -> int:
         await self._wait_in("append_events")

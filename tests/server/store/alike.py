@@ -144,8 +144,11 @@ class Model:
         self.used(session).uris.discard(uri)
         return True
 
-    async def create_stream(self, session: str, stream: str, final_event: bytes) -> None:
+    async def create_stream(
+        self, session: str, stream: str, final_event: bytes, events: Sequence[bytes] = (), *, last: bool = False
+    ) -> int:
         self.used(session).streams[stream] = ModelStream()
+        return await self.append_events(session, stream, events, last=last)
 
     async def append_events(self, session: str, stream: str, events: Sequence[bytes], *, last: bool = False) -> int:
         self.used(session)
@@ -245,9 +248,9 @@ class StoresBehaveAlike(RuleBasedStateMachine):
     def load_subscriptions(self, session: str) -> None:
         self.compare(lambda store: store.load_subscriptions(session))
 
-    @rule(session=names, stream=names)
-    def create_stream(self, session: str, stream: str) -> None:
-        self.compare(lambda store: store.create_stream(session, stream, b"final_event"))
+    @rule(session=names, stream=names, events=data, last=st.booleans())
+    def create_stream(self, session: str, stream: str, events: list[bytes], last: bool) -> None:
+        self.compare(lambda store: store.create_stream(session, stream, b"final_event", events, last=last))
 
     @rule(session=names, stream=names, events=data, last=st.booleans())
     def append_events(self, session: str, stream: str, events: list[bytes], last: bool) -> None:

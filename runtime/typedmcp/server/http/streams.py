@@ -288,11 +288,13 @@ class StreamLog:
     `final_event` is the last event of the stream if this process dies. `spawn` runs a coroutine in a task.
     """
 
-    __slots__ = ("_final_event", "_session", "_store", "has_ended", "is_immediate", "name", "spawn")
+    __slots__ = ("_final_event", "_session", "_store", "exists", "has_ended", "is_immediate", "name", "spawn")
 
     def __init__(self, store: Store, session: str, name: str, final_event: bytes, spawn: Callable[..., Any]) -> None:
         self.name: str = name
         self.spawn: Callable[..., Any] = spawn
+        self.exists: bool = False
+        """True once the stream is in the store."""
         self.has_ended: bool = False
         self.is_immediate: bool = type(store) is MemoryStore
         """True if the store never waits."""
@@ -300,13 +302,17 @@ class StreamLog:
         self._session = session
         self._final_event = final_event
 
-    async def create(self) -> None:
-        """Create the stream in the store. Raises `StreamNotFoundError` or `ConnectionError`."""
-        await self._store.create_stream(self._session, self.name, self._final_event)
-
     async def append(self, events: Sequence[bytes], *, last: bool) -> list[str]:
-        """Store events, and return their ids. Raises `StreamNotFoundError` or `ConnectionError`."""
-        number = await self._store.append_events(self._session, self.name, events, last=last)
+        """Store events, the first ones with their stream. Return their ids.
+
+        Raises `StreamNotFoundError` or `ConnectionError`.
+        """
+        if self.exists:
+            number = await self._store.append_events(self._session, self.name, events, last=last)
+        else:
+            stream = self._session, self.name, self._final_event
+            number = await self._store.create_stream(*stream, events, last=last)
+            self.exists = True
         self.has_ended = last
         return [f"{self.name}.{at}" for at in range(number - len(events) + 1, number + 1)]
 
@@ -324,8 +330,9 @@ class StreamLog:
 
 
 class ResumableStream(EventStream):
-    """An event stream that stores its events at once, in a store that does not wait. They need no connected client.
+    """An event stream that stores its events when they are sent, in a store that does not wait.
 
+    Once the client can know the stream, events are stored at once, and need no connected client.
     A client that reads slowly slows the stream down. If it still falls too far behind, its connection is closed, and
     the client reconnects for the rest after `retry` milliseconds. Events that cannot be stored are sent without ids.
     """
@@ -341,14 +348,24 @@ class ResumableStream(EventStream):
         self._retry = retry
         self._is_over = False
         """True once no more messages are added."""
-        if log.is_immediate:
-            self._try(log.create())
+
+    async def pump(self) -> None:
+        """Store and send messages, until the stream ends or the client disconnects."""
+        self._store_queued()
+        await super().pump()
+
+    def _store_queued(self) -> None:
+        """Store the messages that have been queued so far, with the stream."""
+        if self._log is not None and not self._log.exists:
+            self._ids = self._try(self._log.append(self._data, last=self._is_over)) or self._ids
 
     def put(self, data: bytes, id: str | None = None, *, last: bool = False) -> bool:  # noqa: ARG002  # the log gives ids
         """Store a message, and queue it to be sent. False if it can reach no client."""
         if self._is_over:
             return False
         self._is_over = last
+        if self._log is not None and not self._log.exists:
+            return EventStream.put(self, data, last=last)
         ids = None if self._log is None else self._try(self._log.append([data], last=last))
         return self._send_stored(data, ids[0] if ids else None, last=last) or bool(ids)
 
@@ -362,7 +379,7 @@ class ResumableStream(EventStream):
 
     def end(self, last: bytes = b"") -> None:
         """End the stream after the queued messages. A cancelled call has no response that a client could wait for."""
-        if not self._is_over and self._log is not None:
+        if not self._is_over and self._log is not None and self._log.exists:
             self._try(self._log.append([], last=True))
         self._is_over = True
         super().end(last)
@@ -370,6 +387,7 @@ class ResumableStream(EventStream):
     def hang_up(self, retry: int) -> None:
         """Close the connection after the queued messages. The client reconnects after `retry` milliseconds."""
         if self._log is not None:
+            self._store_queued()
             super().end(b"retry: %d\n\n" % retry)
 
     @property
@@ -447,9 +465,9 @@ class WaitingStream(ResumableStream):
         try:
             if self._is_over:  # the client gets nothing before all of it is stored
                 await self._store()
-                await super().pump()
+                await EventStream.pump(self)
             else:
-                sending = asyncio.get_running_loop().create_task(super().pump())
+                sending = asyncio.get_running_loop().create_task(EventStream.pump(self))
                 try:
                     await self._store()
                     await sending
@@ -462,11 +480,7 @@ class WaitingStream(ResumableStream):
 
     async def _store(self) -> None:
         """Store messages until the stream ends, and queue them to be sent."""
-        assert self._log is not None
-        try:
-            await self._log.create()
-        except (StreamNotFoundError, ConnectionError):
-            self._log = None
+        await self._append([], last=False)  # the client can resume the stream from its start
         while self._new or not self._is_over:
             if self._new:
                 await self._store_new()
@@ -476,7 +490,8 @@ class WaitingStream(ResumableStream):
             else:
                 self._has_news.clear()
                 await self._has_news.wait()
-        await self._close_log()
+        if self._log is not None and not self._log.has_ended:  # no response, for which a client could wait
+            await self._append([], last=True)
         EventStream.end(self)
 
     async def _store_new(self) -> None:
@@ -486,11 +501,6 @@ class WaitingStream(ResumableStream):
         self._new_size -= size
         self._uncount(self._new_size + self.size)
         self._notify_drained()
-
-    async def _close_log(self) -> None:
-        """End the stored stream of a cancelled call, which has no response that a client could wait for."""
-        if self._log is not None and not self._log.has_ended:
-            await self._append([], last=True)
 
     async def _append(self, data: list[bytes], *, last: bool) -> Sequence[str | None]:
         """Store messages and return their ids; None for each that cannot be stored."""

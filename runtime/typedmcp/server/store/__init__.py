@@ -120,8 +120,13 @@ class Store(Protocol):
 
     # Streams: the events of one response, which a client can resume
 
-    async def create_stream(self, session: str, stream: str, final_event: bytes) -> None:
-        """Create a stream that this worker writes. If the worker dies, the stream ends with `final_event`.
+    async def create_stream(
+        self, session: str, stream: str, final_event: bytes, events: Sequence[bytes] = (), *, last: bool = False
+    ) -> int:
+        """Create a stream that this worker writes, and append events as `append_events` does.
+
+        If the worker dies before the stream has ended, it ends with `final_event`. Return the number of the newest
+        event; 0 if there is none yet.
 
         Raises `StreamNotFoundError` if the session does not exist.
         """

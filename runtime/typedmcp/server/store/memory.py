@@ -67,9 +67,9 @@ class MemoryStore:
             self._sweep_timer.cancel()
             self._sweep_timer = None
         for id, session in [*self._sessions.items(), *self._unused.items()]:
-            for name, stream in session.open_streams():
-                self._append(session, stream, [stream.final_event])
-                self._end_stream(id, session, name)
+            for name, stream in list((session.streams or {}).items()):
+                if not stream.has_ended:
+                    self._append((id, name), session, stream, [stream.final_event], last=True)
 
     # Sessions
 
@@ -82,7 +82,7 @@ class MemoryStore:
         if (refusal := self._refusal(client)) is not None:
             raise TooManySessionsError(refusal)
         size = session_size(fields)
-        self._count_session_bytes(client, size)
+        self._session_bytes.count(client, size)
         self._unused[session] = _MemorySession(dict(fields), now + self._limits.unused_ttl, client, size)
         self._schedule_sweep()
 
@@ -152,19 +152,22 @@ class MemoryStore:
         if used is not None and used.uris and uri in used.uris:
             used.uris.remove(uri)
             used.size -= subscription_size(uri)
-            self._count_session_bytes(used.client, -subscription_size(uri))
+            self._session_bytes.count(used.client, -subscription_size(uri))
         return used is not None
 
     # Streams
 
-    async def create_stream(self, session: str, stream: str, final_event: bytes) -> None:
-        """Create a stream. Raises `StreamNotFoundError` if the session does not exist."""
+    async def create_stream(
+        self, session: str, stream: str, final_event: bytes, events: Sequence[bytes] = (), *, last: bool = False
+    ) -> int:
+        """Create a stream with its first events. Raises `StreamNotFoundError` if the session does not exist."""
         used = self._use_existing(session)
         self._drop_stream(session, used, stream)
         if used.streams is None:
             used.streams = {}
-        used.streams[stream] = _MemoryStream(final_event)
-        self._count_kept_bytes(used.client, EVENT_STREAM_BYTES)
+        target = used.streams[stream] = _MemoryStream(final_event)
+        self._kept_bytes.count(used.client, EVENT_STREAM_BYTES)
+        return self._append((session, stream), used, target, events, last=last)
 
     async def append_events(self, session: str, stream: str, events: Sequence[bytes], *, last: bool = False) -> int:
         """Append events to a stream. Raises `StreamNotFoundError`."""
@@ -172,20 +175,27 @@ class MemoryStore:
         target = used.stream(stream)
         if target.has_ended:
             raise StreamNotFoundError("the stream has ended")
-        number = self._append(used, target, events)
-        if last:
-            self._end_stream(session, used, stream)
-        else:
-            target.notify()
-        return number
+        return self._append((session, stream), used, target, events, last=last)
 
-    def _append(self, session: _MemorySession, stream: _MemoryStream, events: Sequence[bytes]) -> int:
+    def _append(
+        self,
+        key: tuple[str, str],
+        session: _MemorySession,
+        stream: _MemoryStream,
+        events: Sequence[bytes],
+        *,
+        last: bool,
+    ) -> int:
         """Append events, and drop older ones beyond the limits. Return the number of the newest event."""
         kept, client, size = self._kept_bytes, session.client, stream.size
         number = stream.append(events, self._limits)
         kept.add(kept.uses.get(client) or kept.use_of(client), stream.size - size)
         if kept.full and (client in kept.full or None in kept.full):
             self._make_room(client, stream)
+        stream.notify()
+        if last:
+            stream.final_event, stream.has_ended = b"", True
+            self._ended.add(key, client, self._clock() + self._limits.keep)
         return number
 
     def _make_room(self, client: str | None, stream: _MemoryStream) -> None:
@@ -198,7 +208,7 @@ class MemoryStore:
         if client in kept.full or None in kept.full:
             size = stream.size
             stream.trim(1, 0)  # the newest event stays
-            self._count_kept_bytes(client, stream.size - size)
+            self._kept_bytes.count(client, stream.size - size)
 
     async def follow_stream(self, session: str, stream: str, after: int) -> AsyncIterator[Sequence[StoredEvent]]:
         """Yield the events after a number. Raises `StreamNotFoundError`."""
@@ -237,14 +247,6 @@ class MemoryStore:
             return None
         return [message for message in self._published if message.number > after]
 
-    # Budgets
-
-    def _count_session_bytes(self, client: str | None, size: int) -> None:
-        self._session_bytes.add(self._session_bytes.use_of(client), size)
-
-    def _count_kept_bytes(self, client: str | None, size: int) -> None:
-        self._kept_bytes.add(self._kept_bytes.use_of(client), size)
-
     # Expiry
 
     def _use(self, session: str) -> _MemorySession | None:
@@ -277,13 +279,6 @@ class MemoryStore:
             raise StreamNotFoundError("the session does not exist, or has ended")
         return existing
 
-    def _end_stream(self, id: str, session: _MemorySession, name: str) -> None:
-        stream = session.stream(name)
-        stream.final_event = b""
-        stream.has_ended = True
-        stream.notify()
-        self._ended.add((id, name), session.client, self._clock() + self._limits.keep)
-
     def _drop_session(self, session: str) -> None:
         dropped = self._sessions.pop(session, None) or self._unused.pop(session, None)
         if dropped is not None:
@@ -291,16 +286,18 @@ class MemoryStore:
 
     def _discard(self, id: str, session: _MemorySession) -> None:
         """Clean up after a session that is no longer in the dictionary."""
-        self._count_session_bytes(session.client, -session.size)
+        self._session_bytes.count(session.client, -session.size)
         for name in list(session.streams or ()):
             self._drop_stream(id, session, name)
 
     def _drop_stream(self, id: str, session: _MemorySession, name: str) -> None:
         """Drop a stream, if there is one."""
-        stream = session.drop_stream(name)
+        stream = None if session.streams is None else session.streams.pop(name, None)
         if stream is not None:
+            session.streams = session.streams or None
+            stream.notify()
             self._ended.discard((id, name), session.client)
-            self._count_kept_bytes(session.client, -EVENT_STREAM_BYTES - stream.size)
+            self._kept_bytes.count(session.client, -EVENT_STREAM_BYTES - stream.size)
 
     def _drop_ended_stream(self, session: str, name: str) -> None:
         self._drop_stream(session, self._sessions.get(session) or self._unused[session], name)
@@ -352,18 +349,6 @@ class _MemorySession:
         stream = self.streams.get(name) if self.streams else None
         if stream is None:
             raise StreamNotFoundError("the stream does not exist, or is no longer kept")
-        return stream
-
-    def open_streams(self) -> list[tuple[str, _MemoryStream]]:
-        """Return the streams that have not ended, with their names."""
-        return [(name, stream) for name, stream in (self.streams or {}).items() if not stream.has_ended]
-
-    def drop_stream(self, name: str) -> _MemoryStream | None:
-        """Drop a stream, and return it. None if there is none."""
-        stream = None if self.streams is None else self.streams.pop(name, None)
-        if stream is not None:
-            stream.notify()
-            self.streams = self.streams or None
         return stream
 
 

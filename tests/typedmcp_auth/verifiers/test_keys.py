@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,6 +16,8 @@ from tests.typedmcp_auth.verifiers.issuer import OTHER_RSA_KEY, RESOURCE, RSA_KE
 from typedmcp import Limits
 from typedmcp_auth import JwtVerifier
 from typedmcp_auth.verifiers import documents, keys
+
+OAUTH, OPENID = "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
 
 
 def verifier_of(issuer: Issuer, **options: Any) -> JwtVerifier:
@@ -34,13 +37,13 @@ async def test_keys_are_found_through_the_metadata_of_the_issuer() -> None:
         verifier = verifier_of(issuer)
         for _ in range(3):
             assert await verified(verifier, issuer.token(jti=str(time.time()))) is not None
-        assert issuer.paths() == ["/.well-known/oauth-authorization-server", "/jwks"]
+        assert issuer.paths() == [OAUTH, "/jwks"]
 
 
 @in_loop
 async def test_metadata_of_openid_connect_are_found_as_well() -> None:
     def handle(request: Request, wire: Wire) -> bool:
-        if request.target == "/.well-known/openid-configuration":
+        if request.target == OPENID:
             wire.json({"issuer": issuer.url, "jwks_uri": f"{issuer.url}/jwks"})
         elif request.target != "/jwks":
             wire.reply(404)
@@ -145,10 +148,33 @@ async def test_a_failure_is_not_repeated_for_each_token() -> None:
         for number in range(5):
             with pytest.raises(ConnectionError, match=r"cannot be fetched: .* answered 503"):
                 await verified(verifier, issuer.token(jti=str(number)))
-        assert len(issuer.requests) == 1
+        assert issuer.paths() == [OAUTH, OPENID]
         issuer.handle = lambda _request, _wire: False
         pass_time(verifier, 11)
         assert await verified(verifier, issuer.token()) is not None
+
+
+UNUSABLE: dict[str, Callable[[Wire], object]] = {
+    "a page": lambda wire: wire.reply(200, b"<html>", content_type="text/html"),
+    "other JSON": lambda wire: wire.json({"swagger": "2.0"}),
+    "another issuer": lambda wire: wire.json({"issuer": "https://other.test", "jwks_uri": "https://other.test/jwks"}),
+    "a failure": lambda wire: wire.reply(502),
+    "a redirect": lambda wire: wire.reply(302, location="/sign-in"),
+}
+
+
+@each("answer", UNUSABLE.values(), ids=UNUSABLE)
+@in_loop
+async def test_a_place_without_usable_metadata_leads_to_the_next_one(answer: Callable[[Wire], object]) -> None:
+    def handle(request: Request, wire: Wire) -> bool:
+        if request.target == OAUTH:
+            answer(wire)
+        elif request.target == OPENID:
+            wire.json({"issuer": issuer.url, "jwks_uri": f"{issuer.url}/jwks"})
+        return request.target in (OAUTH, OPENID)
+
+    async with issuing(handle=handle) as issuer:
+        assert await verified(verifier_of(issuer), issuer.token()) is not None
 
 
 @in_loop

@@ -60,17 +60,26 @@ class Documents:
         return read_document(response, kind, url)[0]
 
     async def discover(self) -> IssuerMetadata:
-        """Get the metadata of the issuer, at the first of the well-known URLs that has any."""
+        """Get the metadata of the issuer, from the first of the well-known URLs that has those of this issuer.
+
+        The error says what is wrong with each.
+        """
+        wrong = list[str]()
         for url in server_urls(self.issuer):
-            response = await self.send(AuthRequest(url, {"accept": "application/json"}))
-            if response.status == 200:
+            try:
+                response = await self.send(AuthRequest(url, {"accept": "application/json"}))
+                if 400 <= response.status < 500:
+                    continue
+                if response.status != 200:
+                    raise SignInError(f"{url} answered {response.status}")
                 found, _ = read_document(response, IssuerMetadata, url)
                 if found.issuer != self.issuer:
                     raise SignInError(f"{url}: the issuer is {found.issuer[:200]!a}, expected {self.issuer!r}")
+            except SignInError as error:
+                wrong.append(str(error))
+            else:
                 return found
-            if response.status >= 500:
-                raise SignInError(f"{url} answered {response.status}")
-        raise SignInError(f"{self.issuer} has no metadata at the well-known URLs")
+        raise SignInError("; ".join(wrong) or f"{self.issuer} has no metadata at the well-known URLs")
 
     def check_named(self, url: str | None, name: str) -> str:
         """Return a URL that the metadata name. It must not lead into a private network, unless the issuer is in one."""

@@ -123,18 +123,16 @@ def _rebuild(kind: type[Error], args: tuple[Any, ...], state: dict[str, Any]) ->
 
 def missing_extra(what: str, extra: str) -> str:
     """Return the text of an error for what needs an extra that is not installed."""
-    return (
-        f"{what} needs the extra {extra}: pip install 'typedmcp[{extra}]', "
-        f"or in a checkout, python tools/install.py {extra}"
-    )
+    return f"{what} needs the extra {extra}: {_installation(extra)}"
 
 
 def moved(name: str, extra: str, use: str) -> str:
     """Return the text of an error for a name of a satellite: `extra` installs it, and `use` is the code for it."""
-    return (
-        f"{name} is in the distribution typedmcp-{extra}: pip install 'typedmcp[{extra}]', "
-        f"or in a checkout, python tools/install.py {extra}; then {use}"
-    )
+    return f"{name} is in the distribution typedmcp-{extra}: {_installation(extra)}; then {use}"
+
+
+def _installation(extra: str) -> str:
+    return f"pip install 'typedmcp[{extra}]', or in a checkout, python tools/install.py {extra}"
 
 
 def to_remote_error(error: BaseException, method: str) -> RemoteError:
@@ -273,8 +271,7 @@ class MissingCapabilityError(RemoteError):
         if not is_object(required):
             return ""
         is_url = required.get("elicitation") == {"url": {}}
-        options = ("elicit_url" if is_url else option for name, option in _CALLBACKS.items() if name in required)
-        option = next(options, None)
+        option = next(("elicit_url" if is_url else each for name, each in _CALLBACKS.items() if name in required), None)
         return "" if option is None else f"; declare it with connect(…, {option}=…)"
 
     def wire_code(self, revision: str) -> int:

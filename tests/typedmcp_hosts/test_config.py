@@ -6,6 +6,8 @@ import asyncio
 import json
 import logging
 import re
+import sys
+import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ import pytest
 import typedmcp
 import typedmcp_hosts
 from tests.cases import each
-from tests.client.http.scripted_http import Script, serving
+from tests.client.http.scripted_http import Request, Script, Wire, serving
 from tests.growth import growth
 from tests.server.scripted import run
 from typedmcp.transports.process_parameters import StdioServerParameters
@@ -72,17 +74,80 @@ def test_a_url_with_the_type_sse_is_tried_as_http_with_sse_first() -> None:
         {"url": "https://host/a b/${SECRET}"},
         {"url": "https://host/", "headers": {"Authorization": "${SECRET}\r\nX: y"}},
         {"command": "x", "args": ["${SECRET}\0"]},
+        {"command": "/nowhere/${SECRET}"},
+        {"command": sys.executable, "cwd": "/nowhere/${SECRET}"},
+        {"command": sys.executable, "args": ["-c", "print('${SECRET}')"]},
+        {"url": "http://127.0.0.1:1/${SECRET}/mcp"},
+        {"url": "http://127.0.0.1:1/${SECRET}/sse", "type": "sse"},
+        {"url": "http://${SECRET}.invalid/mcp"},
     ],
 )
 def test_errors_do_not_show_the_values_of_variables(members: Any) -> None:
     async def main() -> None:
         made = typedmcp_hosts.load_config({"mcpServers": {"it": members}}, variables={"SECRET": "hunter2"})["it"]
+        reported: list[typedmcp.Diagnostic] = []
         with pytest.raises((typedmcp.UsageError, typedmcp.ConnectionLostError)) as caught:
-            async with made.connect():
+            async with made.connect(on_diagnostic=reported.append):
                 pass
-        assert "hunter2" not in str(caught.value)
+        shown = "".join([*traceback.format_exception(caught.value), repr(vars(caught.value)), repr(reported)])
+        assert "hunter2" not in shown
 
     asyncio.run(main())
+
+
+@each("status", [302, 400, 401, 403, 404, 409, 429, 500, 503])
+def test_errors_of_calls_do_not_show_the_values_of_variables(status: int) -> None:
+    def fail(request: Request, wire: Wire) -> None:
+        wire.reply(status, f"not here: {request.target}".encode(), content_type="text/plain", location=request.target)
+
+    async def main() -> None:
+        async with serving(Script(tools__call=fail)) as url:
+            members = {"url": f"{url}/${{SECRET}}/mcp"}
+            made = typedmcp_hosts.load_config({"mcpServers": {"it": members}}, variables={"SECRET": "hunter2"})["it"]
+            async with made.connect() as client:
+                with pytest.raises(typedmcp.Error) as caught:
+                    await client.call_tool("x")
+        assert "hunter2" not in "".join([*traceback.format_exception(caught.value), repr(vars(caught.value))])
+
+    run(main)
+
+
+def test_diagnostics_do_not_show_the_values_of_variables(caplog: pytest.LogCaptureFixture) -> None:
+    def answer(request: Request, wire: Wire) -> None:
+        wire.result(request, {"resultType": "complete", "content": [{"type": request.target}]})
+
+    async def main(**options: Any) -> None:
+        async with serving(Script(tools__call=answer)) as url:
+            members = {"url": f"{url}/${{SECRET}}/mcp"}
+            made = typedmcp_hosts.load_config({"mcpServers": {"it": members}}, variables={"SECRET": "hunter2"})["it"]
+            async with made.connect(**options) as client:
+                await client.call_tool("x")
+
+    reported: list[typedmcp.Diagnostic] = []
+    run(lambda: main(on_diagnostic=reported.append))
+    run(main)
+    assert len(reported) == 1
+    for text in [reported[0].text, caplog.text]:
+        assert "/…/mcp" in text
+        assert "hunter2" not in text
+
+
+def test_an_error_that_the_options_change_has_no_values_of_variables() -> None:
+    changed: list[str] = []
+
+    def change(error: typedmcp.Error) -> typedmcp.Error:
+        changed.append(str(error))
+        return typedmcp.ToolError("mine")
+
+    async def main() -> None:
+        members = {"url": "http://127.0.0.1:1/${SECRET}/mcp"}
+        made = typedmcp_hosts.load_config({"mcpServers": {"it": members}}, variables={"SECRET": "hunter2"})["it"]
+        with pytest.raises(typedmcp.ToolError, match="mine"):
+            await made.connect(change_error=change).open()
+
+    asyncio.run(main())
+    assert changed
+    assert not [text for text in changed if "hunter2" in text]
 
 
 def test_members_that_are_null_are_absent() -> None:

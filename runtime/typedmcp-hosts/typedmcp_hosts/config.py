@@ -16,7 +16,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, Unpack, cast
@@ -27,6 +27,7 @@ from typedmcp import Client, ConnectOptions, Diagnostic, DiagnosticKind, StdioSe
 from typedmcp.building import is_array, is_object
 from typedmcp.client import URL_OPTIONS, Target, is_url
 from typedmcp.errors import UsageError, missing_extra
+from typedmcp_hosts.hiding import HiddenValues
 from typedmcp_schemas import convert
 
 __all__ = ["Config", "ServerEntry", "load_config", "load_entries", "read_config"]
@@ -52,9 +53,6 @@ _COMMAND_MEMBERS: Final = ("command", "args", "env", "cwd")
 _OTHER_MEMBERS: Final = ("type", "transport", "disabled")
 _SPELLINGS: Final = {"httpUrl": "url", "serverUrl": "url"}
 """Names of members in other hosts."""
-
-_SHORTEST_SECRET: Final = 4
-"""Characters from which on the value of a variable is hidden: shorter ones would be found everywhere."""
 
 _ADDRESS = re.compile(r"[A-Za-z]+:")
 _VARIABLE = re.compile(r"\$\{([^}]*)\}?")
@@ -84,7 +82,7 @@ class ServerEntry:
     oauth: bool = False
     """True if the entry says that a person signs in (`"auth": "oauth"`). The tokens are kept in files."""
     inserted: frozenset[str] = field(default=frozenset(), repr=False)
-    """The values of variables in the entry, which no error shows."""
+    """The values of variables in the entry, which no error and no diagnostic shows."""
 
     def connect(self, **options: Unpack[ConnectOptions]) -> Client:
         """Return a client of the server. The option `headers` is added to the entry's own headers.
@@ -93,6 +91,9 @@ class ServerEntry:
         """
         if self.problem is not None:
             raise UsageError(self.problem)
+        hidden = HiddenValues(self.inserted)
+        if hidden:
+            options = hidden.hide_in_options(options)
         if self.headers:
             options["headers"] = _merge_headers(self.headers, options.get("headers"))
         if self.sse:
@@ -106,7 +107,7 @@ class ServerEntry:
         try:
             return connect(self.target, **options)
         except UsageError as error:
-            raise UsageError(_hide_values(str(error), self.inserted)) from None
+            raise hidden.hide_in_error(error) from None
 
     def select_options(self, options: ConnectOptions) -> ConnectOptions:
         """Return the options that apply to this server. Its own headers and credentials take precedence."""
@@ -119,14 +120,6 @@ class ServerEntry:
         if self.oauth or any(name.lower() == "authorization" for name in self.headers):
             selected.pop("auth", None)
         return cast("ConnectOptions", selected)
-
-
-def _hide_values(text: str, values: Iterable[str]) -> str:
-    """Return a text without the values of variables, such as tokens, that were inserted into a configuration."""
-    for value in sorted(values, key=len, reverse=True):
-        if len(value) >= _SHORTEST_SECRET:
-            text = text.replace(value, "…")
-    return text
 
 
 def _merge_headers(*headers: Mapping[str, str] | None) -> dict[str, str]:

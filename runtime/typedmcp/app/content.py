@@ -212,12 +212,10 @@ class File(MediaFile):
 def to_block(data: bytes, name: str) -> D.ImageContent | D.AudioContent | D.EmbeddedResource:
     """Return bytes as a content block: an image, audio or a file, depending on the first bytes."""
     kind = detect_media_type(data)
-    family = kind.partition("/")[0]
-    if family == "image":
-        return D.ImageContent(data=encode_base64(data), mime_type=kind)
-    if family == "audio":
-        return D.AudioContent(data=encode_base64(data), mime_type=kind)
-    return File(data=data, format=kind, name=name).content()
+    media = {"image": Image, "audio": Audio}.get(kind.partition("/")[0])
+    return (
+        File(data=data, format=kind, name=name).content() if media is None else media(data=data, format=kind).content()
+    )
 
 
 def file_contents(uri: str, data: bytes, kind: str) -> D.TextResourceContents | D.BlobResourceContents:

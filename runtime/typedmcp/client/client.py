@@ -115,14 +115,10 @@ class Client:
         access.calls, access.connection, access.incoming = self._calls, self._connection, self._incoming
         self._incoming.extensions = extensions
         self._calls.legacy_forms = [each.legacy for each in extensions if each.legacy is not None]
-        self._incoming.is_declared = self._has_declared
+        self._incoming.is_declared = self._connection.has_declared
         self._calls.completions = {
             kind: completion(complete) for each in extensions for kind, complete in each.completions.items()
         }
-
-    def _has_declared(self, extension: Extension) -> bool:
-        """Return whether the server has declared an extension."""
-        return self._connection.is_described and extension.is_declared(self._connection.server.capabilities)
 
     def _reset(self) -> None:
         self._calls.reset()

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from typedmcp import dialect
 from typedmcp.client.requests.call_options import CallOptions, check_call_options, check_times
-from typedmcp.errors import UsageError
+from typedmcp.errors import Error, UsageError
 from typedmcp.frames import FrameSink, OnFrame, check_record
 from typedmcp.limits import DEFAULT_LIMITS, Limits
 from typedmcp.observers import Instrumentation, check_telemetry
@@ -92,6 +92,11 @@ class ConnectOptions(TypedDict, total=False):
     """
     record: FrameSink | str | PathLike[str] | None
     """Gets all messages, as `on_frame` does: a sink, or a file that `typedmcp_cli` writes. Default: none."""
+    change_error: Callable[[Error], Error] | None
+    """Returns the error that a call, or an attempt to connect, raises in place of its own. Default: none is replaced.
+
+    It may get an error again that it has returned. `typedmcp_hosts` hides the values of variables with it.
+    """
     telemetry: Instrumentation | None
     """The telemetry of requests, such as `typedmcp_otel.Telemetry()`. None for none.
 
@@ -169,7 +174,7 @@ def check_connect_options(options: ConnectOptions) -> None:
     check_flag("strict", options.get("strict", False))
     check_telemetry(options.get("telemetry"))
     check_record(options.get("record"))
-    for name in ("sample", "elicit", "elicit_url", "on_log", "on_diagnostic", "on_frame"):
+    for name in ("sample", "elicit", "elicit_url", "on_log", "on_diagnostic", "on_frame", "change_error"):
         callback = options.get(name)
         if callback is not None and not callable(callback):
             raise UsageError(f"{name} must be a function, not {callback!r}")

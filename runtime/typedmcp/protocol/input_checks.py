@@ -156,15 +156,6 @@ def _is_integer(value: object) -> bool:
     return _is_number(value) and (isinstance(value, int) or (isinstance(value, float) and value.is_integer()))
 
 
-def _is_date(text: str) -> bool:
-    return _parses(date.fromisoformat, text) if _DATE.fullmatch(text) else False
-
-
-def _is_date_time(text: str) -> bool:
-    """Return whether a text is a date and a time. Browsers give no offset in forms, so it may be missing."""
-    return _parses(datetime.fromisoformat, text) if _DATE_TIME.match(text) else False
-
-
 def _parses(parse: Callable[[str], object], text: str) -> bool:
     try:
         parse(text)
@@ -185,8 +176,9 @@ _KINDS: Final[Mapping[str, Callable[[object], bool]]] = {
     "number": _is_number,
 }
 _FORMATS: Final[Mapping[str, Callable[[str], object]]] = {
-    "date": _is_date,
-    "date-time": _is_date_time,
+    "date": lambda text: _DATE.fullmatch(text) is not None and _parses(date.fromisoformat, text),
+    # Browsers give no offset in forms, so it may be missing.
+    "date-time": lambda text: _DATE_TIME.match(text) is not None and _parses(datetime.fromisoformat, text),
     "email": _EMAIL.fullmatch,
     "uri": _URI.fullmatch,
 }

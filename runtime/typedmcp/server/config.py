@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, ForwardRef, Literal, TypeAlias, TypedDict, Unpack
 
@@ -282,7 +282,7 @@ class ServerConfig:
             made.update(lifespans())
             for each in self._extensions:
                 if (enter := each.lifespan) is not None:
-                    made[each] = partial(_enter_extension, enter, self)
+                    made[each] = lambda _, enter=enter: enter(self)  # type: ignore[misc]  # the default is no parameter
             return made
 
         return extended
@@ -401,10 +401,6 @@ def _defaults_of(handler: object, codec: Backend) -> ServerDefaults:
     if isinstance(handler, Service):
         return {"info": handler.info, "changes": handler.changes, "input_schema_of": handler.input_schema_of}
     return {} if defaults is None else defaults()
-
-
-def _enter_extension(enter: Callable[[ServerConfig], Any], config: ServerConfig, _owner: object) -> Any:
-    return enter(config)
 
 
 def _with_lifespan(lifespans: Lifespans, handler: object, own: Lifespan | None) -> Lifespans:

@@ -81,11 +81,6 @@ class ConnectionManager:
         return self._opener.is_closed
 
     @property
-    def is_described(self) -> bool:
-        """True once the server has described itself."""
-        return self._server is not None
-
-    @property
     def server(self) -> ServerDescription:
         """The description of the server. Raises `UsageError` before the first session."""
         if self._server is None:
@@ -120,6 +115,10 @@ class ConnectionManager:
             return ended.is_renewable or (is_process(self._opener.target) and FEATURES[self._server.revision].is_modern)
         return bool(self._can_restart) or ended.is_renewable
 
+    def has_declared(self, extension: Extension) -> bool:
+        """Return whether the server has declared an extension."""
+        return self._server is not None and extension.is_declared(self._server.capabilities)
+
     def check_extension(self, extension: Extension, method: str) -> None:
         """Raise `UsageError` for a method of an extension that the server has not declared."""
         server = self.server
@@ -128,7 +127,7 @@ class ConnectionManager:
         if server.revision not in extension.revisions:
             text = f"{method}: the server speaks {server.revision}, on which {extension.identifier} cannot be used"
             raise UsageError(text)
-        if not extension.is_declared(server.capabilities):
+        if not self.has_declared(extension):
             text = f"{method}: the server has not declared the extension {extension.identifier}"
             raise UsageError(f"{text}; connect with `check_capabilities=False` to send it all the same")
 

@@ -83,6 +83,7 @@ class SessionOpener:
         self._limits = options.get("limits", DEFAULT_LIMITS)
         self._timeout = options.get("timeout", 60.0)
         self._probe = options.get("probe", 5.0)
+        self._change_error = options.get("change_error")
         self._on_frame = _frame_callback(options, incoming, self._limits)
         if options.get("restart") and not can_reopen(self.target):
             raise UsageError("restart: a transport cannot be opened again; restart needs a command or an address")
@@ -98,7 +99,12 @@ class SessionOpener:
         """
         has_choice = self.identity.modern and self.identity.legacy
         key = target_key(self.target) if has_choice else None
-        session, server = await self._open_session(None if key is None else _recall(key))
+        try:
+            session, server = await self._open_session(None if key is None else _recall(key))
+        except Error as error:
+            if self._change_error is None:
+                raise
+            raise self._change_error(error) from None
         if key is not None:
             _remember(key, server.revision, self.endpoint is not None and session.heads is None)
         return session, server
@@ -174,6 +180,10 @@ class SessionOpener:
             from typedmcp.client.session.observation import observe_session  # loaded where it is used
 
             observe_session(session, telemetry, self.incoming)
+        if self._change_error is not None:
+            from typedmcp.client.session.observation import change_errors
+
+            change_errors(session, self._change_error)
         try:
             server = await negotiate(session, self.identity, last_revision, self._timeout or 60.0, self._probe)
             if self.is_closed:

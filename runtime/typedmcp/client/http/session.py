@@ -59,7 +59,6 @@ class HttpSession(ClientSession):
 
     is_renewable: bool = True
     network: Network | None = "http"
-    has_ended: bool
 
     def __init__(
         self, endpoint: Endpoint, listener: SessionListener, name_params: Mapping[str, str] = NAME_PARAMS
@@ -67,7 +66,6 @@ class HttpSession(ClientSession):
         super().__init__(listener, endpoint.limits)
         self.endpoint: Endpoint = endpoint
         self.url: str | None = endpoint.url
-        self.session_id: str | None = None
         self.initialize_status: int | None = None
         """The status that rejected `initialize`, if one did."""
         self._heads = RequestHeads(name_params)

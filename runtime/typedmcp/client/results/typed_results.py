@@ -151,8 +151,5 @@ def _is_text(schema: Mapping[str, Any]) -> bool:
     options = schema.get("anyOf")
     if is_array(options):
         return all(option.get("type") in ("string", "null") for option in options)
-    return schema.get("type") == "string" or _are_strings(schema.get("enum"))
-
-
-def _are_strings(values: Any) -> bool:
-    return is_array(values) and all(isinstance(value, str) for value in values)
+    values: Any = schema.get("enum")
+    return schema.get("type") == "string" or (is_array(values) and all(isinstance(value, str) for value in values))

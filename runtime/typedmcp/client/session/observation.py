@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -11,12 +11,13 @@ from msgspec import Raw
 
 from typedmcp.client.session.reader import SessionListener
 from typedmcp.client.session.session import ClientSession
+from typedmcp.errors import Error
 from typedmcp.observers import ClientObserver, Instrumentation, MessageInfo, MetaMembers, Network
 from typedmcp.protocol.framing import RequestId
 from typedmcp.protocol.observation import add_to_meta, is_known_method, read_meta
 from typedmcp.protocol.pending import Call
 
-__all__ = ["Negotiated", "SessionInfo", "observe_session"]
+__all__ = ["Negotiated", "SessionInfo", "change_errors", "observe_session"]
 
 _PORTS = {"https": 443, "http": 80}
 
@@ -48,6 +49,20 @@ def observe_session(session: ClientSession, instrumentation: Instrumentation, ne
     session.exchange, session.notify = observed_exchange, notify  # type: ignore[method-assign]
     session.direct = None  # only `exchange` is observed
     session.reader.listener = _ObservedListener(observer, negotiated, session.reader.listener)
+
+
+def change_errors(session: ClientSession, change: Callable[[Error], Error]) -> None:
+    """Let the calls of a session raise what this function makes of their errors."""
+    exchange, end_error = session.exchange, session.end_error
+
+    async def changed_exchange(call: Call, params: Any) -> Raw:
+        try:
+            return await exchange(call, params)
+        except Error as error:
+            raise change(error) from None
+
+    session.exchange, session.end_error = changed_exchange, lambda: change(end_error())  # type: ignore[method-assign]
+    session.direct = None  # only `exchange` changes errors
 
 
 class _ObservedListener:

@@ -6,6 +6,7 @@ import asyncio
 import json
 from typing import Any
 
+import pytest
 from opentelemetry import baggage, context
 from opentelemetry.baggage.propagation import W3CBaggagePropagator
 from opentelemetry.propagators.composite import CompositePropagator
@@ -14,9 +15,11 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 import typedmcp
 from tests.cases import each
+from tests.growth import growth
 from tests.helpers import CLIENT, META
 from tests.spoken import MODERN_REVISION
 from tests.typedmcp_otel.exported import Exported, attributes, span_id, trace_id
+from typedmcp_otel.carrier import TraceReader
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT = "00f067aa0ba902b7"
@@ -100,6 +103,51 @@ def test_baggage_is_bounded(text: Any) -> None:
         assert carried["a"] == "1"
     if not isinstance(text, str) or len(text) > 8192:
         assert carried == {}
+
+
+@each(
+    "text, carried",
+    [
+        ("a=1,b=2", {"a": "1", "b": "2"}),
+        (" \ta = 1 ,\t, b=%20x%20 ", {"a": "1", "b": "x"}),
+        ("a=1;p;q = 2; r=3,b=", {"a": "1;p;q=2;r=3", "b": ""}),
+        ("a=x=y", {"a": "x=y"}),
+        ("bad,a=1,b c=2,d=e f,=3,g=\x01,h=\u00e9,i=2", {"a": "1", "i": "2"}),
+        (f"{'k' * 5000}=1,a=1", {"a": "1"}),
+        (",".join(f"{n}=" for n in range(500)), {str(n): "" for n in range(180)}),
+    ],
+    ids=lambda value: repr(value)[:30],
+)
+def test_valid_entries_of_baggage_are_read_and_others_left_out(text: str, carried: dict[str, str]) -> None:
+    answer = asyncio.run(call(Exported(), {"traceparent": TRACEPARENT, "baggage": text}))
+    assert answer["result"]["structuredContent"] == carried
+
+
+@each("part", [" ", ",", "a=1;", "a=1,", "=", "a=1; ", ";a", "x"])
+@each("end", ["", "\x01", ",a=1"])
+def test_baggage_is_read_in_linear_time(part: str, end: str) -> None:
+    propagator, reader = W3CBaggagePropagator(), TraceReader()
+
+    def read(text: str) -> None:
+        reader.extract({"baggage": f"a=1;{text}{end}"}, propagator, context.Context())
+
+    assert growth(read, part, characters=400, times=20) < 5
+
+
+@each(
+    "meta",
+    [{"baggage": "x\nCRITICAL root: \x1b]0;pwn\x07"}, {"tracestate": "x\nCRITICAL root"}, {"baggage": "x," * 4000}],
+)
+def test_malformed_trace_context_is_logged_once_and_without_its_text(
+    meta: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    exported = Exported()
+    for _ in range(3):
+        assert "result" in asyncio.run(call(exported, {"traceparent": TRACEPARENT, **meta}))
+    (record,) = caplog.records
+    assert f"_meta.{next(iter(meta))} of a peer" in record.getMessage()
+    assert "pwn" not in caplog.text
+    assert "CRITICAL" not in caplog.text
 
 
 def test_a_propagator_without_baggage_reads_and_sends_none() -> None:

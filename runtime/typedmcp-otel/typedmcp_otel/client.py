@@ -28,7 +28,7 @@ from typedmcp_otel.attributes import (
     bounded_json,
     bounded_uri,
 )
-from typedmcp_otel.carrier import NO_CONTEXT, extract, inject
+from typedmcp_otel.carrier import NO_CONTEXT, inject
 from typedmcp_otel.network import network_attributes
 from typedmcp_otel.operation import Operation, fail_with
 
@@ -147,7 +147,7 @@ class SessionTelemetry:
         if not telemetry.notifications:
             handle()
             return
-        parent = extract(message.meta, telemetry.propagator, self._context_around(call))
+        parent = telemetry.extract(message.meta, self._context_around(call))
         name = message.method if message.is_known else OTHER
         operation = self._start(
             name, SpanKind.SERVER, telemetry.server_duration, details=self._session_details(), parent=parent
@@ -187,7 +187,7 @@ async def observe_answer(
     telemetry: Instruments, message: MessageInfo, revision: str | None, answer: Callable[[], Awaitable[T]]
 ) -> T:
     """Observe a callback that answers an input request. One of a legacy server may have trace context."""
-    parent = extract(message.meta, telemetry.propagator, context.get_current())
+    parent = telemetry.extract(message.meta, context.get_current())
     measured = {} if revision is None else {PROTOCOL_VERSION: revision}
     method = message.method if message.is_known else OTHER
     operation = telemetry.start(method, SpanKind.SERVER, telemetry.server_duration, measured=measured, parent=parent)

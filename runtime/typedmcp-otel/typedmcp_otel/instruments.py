@@ -14,6 +14,7 @@ from opentelemetry.propagators.textmap import TextMapPropagator
 from opentelemetry.trace import Link, SpanKind, Tracer, TracerProvider
 
 from typedmcp_otel.attributes import METHOD, OPERATION, TARGETS, KnownNames
+from typedmcp_otel.carrier import TraceReader
 from typedmcp_otel.operation import Operation
 
 __all__ = ["Instruments"]
@@ -58,12 +59,17 @@ class Instruments:
         self.server_session_duration: Histogram = _histogram(
             meter, "mcp.server.session.duration", "The duration of a session as the server sees it."
         )
+        self._traces = TraceReader()
         self._names: WeakKeyDictionary[object, KnownNames] = WeakKeyDictionary()
 
     @property
     def propagator(self) -> TextMapPropagator:
         """The propagator that reads and writes trace context."""
         return propagate.get_global_textmap() if self._propagator is None else self._propagator
+
+    def extract(self, meta: object, around: Context) -> Context:
+        """Return a context with the trace context of a `_meta`, as far as that is valid."""
+        return self._traces.extract(meta, self.propagator, around)
 
     def names_of(self, owner: object) -> KnownNames:
         """Return the names of tools and prompts that are known to exist at a server, or for all clients."""

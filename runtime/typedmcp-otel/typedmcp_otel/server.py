@@ -28,7 +28,7 @@ from typedmcp_otel.attributes import (
     bounded_json,
     bounded_uri,
 )
-from typedmcp_otel.carrier import NO_CONTEXT, extract, inject
+from typedmcp_otel.carrier import NO_CONTEXT, inject
 from typedmcp_otel.network import network_attributes
 from typedmcp_otel.operation import Operation, fail_with
 
@@ -136,7 +136,7 @@ class ServerTelemetry:
     ) -> Operation:
         # A connection of lines has the context in which it began, which says nothing about its messages.
         current = NO_CONTEXT if self._is_local else context.get_current()
-        parent = extract(meta, self._telemetry.propagator, current)
+        parent = self._telemetry.extract(meta, current)
         if self._session_id is not None:
             details[SESSION_ID] = self._session_id
         return self._telemetry.start(

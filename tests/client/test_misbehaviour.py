@@ -18,6 +18,7 @@ from tests.cases import each
 from tests.conformance import server
 from tests.server.scripted import MODERN_REVISION, SUPPORTED, Json, run
 from typedmcp.client import Client, connect
+from typedmcp.client import client as client_module
 from typedmcp.client.results import output_validation
 from typedmcp.dialect import structs
 from typedmcp.limits import Limits
@@ -587,6 +588,25 @@ def test_results_are_validated_against_the_output_schema(content: Any, fault: st
             else:
                 with pytest.raises(typedmcp.ProtocolError, match=fault):
                     await call
+
+    run(main)
+
+
+@each("has_extra, check_output", [(False, True), (True, False)])
+def test_without_the_extra_and_on_request_no_result_is_validated(
+    monkeypatch: pytest.MonkeyPatch, has_extra: bool, check_output: bool
+) -> None:
+    monkeypatch.setattr(client_module, "can_validate", lambda: has_extra)
+
+    async def main() -> None:
+        async with played(check_output=check_output) as (client, script):
+            listing = asyncio.create_task(client.list_tools())
+            tools = listed([tool("t", outputSchema={"type": "object", "required": ["a"]})], MODERN_REVISION)
+            script.send(id=(await script.receive())["id"], result=tools)
+            await listing
+            call = asyncio.create_task(client.call_tool("t"))
+            script.send(id=(await script.receive())["id"], result={**COMPLETE, "structuredContent": {}})
+            assert text(await call) == "good"
 
     run(main)
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import random
 import time
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from tests.cases import each
 from typedmcp.client.results import output_validation
-from typedmcp.client.results.decoder import ResultProblem
-from typedmcp.client.results.output_validation import OutputValidator
+from typedmcp.client.results.output_validation import ListedTools
 from typedmcp.dialect import structs
+from typedmcp.errors import ProtocolError
+from typedmcp.limits import DEFAULT_LIMITS
 from typedmcp_schemas import validate
 from typedmcp_schemas.validate import can_validate
 
@@ -24,9 +26,9 @@ WEATHER = {
 }
 
 
-def tool(schema: Any = ...) -> structs.Tool:
+def tool(schema: Any = ..., name: str = "t") -> structs.Tool:
     members: dict[str, Any] = {} if schema is ... else {"outputSchema": schema}
-    return structs.from_builtins({"name": "t", "inputSchema": {"type": "object"}, **members}, structs.Tool)
+    return structs.from_builtins({"name": name, "inputSchema": {"type": "object"}, **members}, structs.Tool)
 
 
 def result(value: Any = ..., **members: Any) -> structs.CallToolResult:
@@ -37,17 +39,27 @@ def result(value: Any = ..., **members: Any) -> structs.CallToolResult:
 
 
 def check(schema: Any, value: Any = ..., **members: Any) -> str | None:
-    return OutputValidator().find_fault(tool(schema), result(value, **members))
+    tools, _ = listed(tool(schema))
+    return tools.find_fault("t", result(value, **members))
+
+
+def listed(*tools: structs.Tool, **options: Any) -> tuple[ListedTools, list[str]]:
+    """Return listed tools, and the texts of what is reported about them."""
+    reports: list[str] = []
+    made = ListedTools(DEFAULT_LIMITS, lambda diagnostic: reports.append(diagnostic.text), **options)
+    made.add(tools)
+    return made, reports
+
+
+def find_problem(schema: Any) -> str | None:
+    """Return what is reported of a schema before the first call of its tool."""
+    tools, reports = listed(tool(schema))
+    with suppress(ProtocolError):
+        tools.prepare("t")
+    return reports[0] if reports else None
 
 
 # Without the extra
-
-
-def test_without_the_extra_nothing_is_validated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output_validation, "can_validate", lambda: False)
-    assert check(WEATHER, {"degrees": "warm"}) is None
-    assert check(WEATHER) is None
-    assert OutputValidator().find_problem(tool({"type": "objekt"})) is None
 
 
 def test_availability_is_known_without_an_import(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,18 +124,18 @@ VALID: list[tuple[Any, Any]] = [
 @with_validator
 @each("schema, value", VALID)
 def test_a_valid_result_has_no_fault(schema: Any, value: Any) -> None:
-    assert OutputValidator().find_problem(tool(schema)) is None
+    assert find_problem(schema) is None
     assert check(schema, value) is None
 
 
 @with_validator
 def test_errors_and_tools_without_a_schema_are_not_validated() -> None:
-    checker = OutputValidator()
-    assert checker.find_fault(tool(), result()) is None
-    assert checker.find_fault(tool(), result({"degrees": "warm"})) is None
-    assert checker.find_fault(tool(WEATHER), result(isError=True)) is None
-    assert checker.find_fault(tool(WEATHER), result({"degrees": "warm"}, isError=True)) is None
-    assert checker.find_fault(tool({"type": "objekt"}), result(isError=True)) is None
+    tools, _ = listed(tool(), tool(WEATHER, "w"), tool({"type": "objekt"}, "x"))
+    assert tools.find_fault("t", result()) is None
+    assert tools.find_fault("t", result({"degrees": "warm"})) is None
+    assert tools.find_fault("w", result(isError=True)) is None
+    assert tools.find_fault("w", result({"degrees": "warm"}, isError=True)) is None
+    assert tools.find_fault("x", result(isError=True)) is None
 
 
 # Invalid results
@@ -221,20 +233,33 @@ UNUSABLE: list[tuple[Any, str, str]] = [
 @with_validator
 @each("schema, path, reason", UNUSABLE, ids=[f"{p} {r}" for _, p, r in UNUSABLE])
 def test_an_unusable_schema_is_a_problem_and_never_accepts_everything(schema: Any, path: str, reason: str) -> None:
-    checker, start = OutputValidator(), time.process_time()
-    problem = checker.find_problem(tool(schema))
-    assert problem is not None
-    assert problem.path == path
-    assert reason in problem.reason
-    assert checker.find_fault(tool(schema), result({})) == str(problem)
+    start = time.process_time()
+    text = find_problem(schema)
+    assert text is not None
+    is_refused = "$schema" in path or "is not fetched" in reason
+    what = "calls of t are refused" if is_refused else "the results of t cannot be validated"
+    assert text.startswith(f"{what}: {path}: ")
+    assert reason in text
     assert time.process_time() - start < 1
 
 
 @with_validator
+@each("dialect", ["https://x.y/z", "http://json-schema.org/draft-03/schema#", "urn:\x1b[31m"])
+def test_a_tool_whose_output_schema_names_an_unknown_dialect_is_not_called(dialect: str) -> None:
+    tools, _ = listed(tool({"$schema": dialect, "type": "object"}))
+    with pytest.raises(ProtocolError, match=r"'t' is refused: outputSchema\.\$schema: ") as caught:
+        tools.prepare("t")
+    assert "is not a supported dialect" in str(caught.value)
+    assert "`check_output=False` calls it all the same" in str(caught.value)
+    assert "\x1b" not in str(caught.value)
+    assert "is not a supported dialect" in str(tools.find_fault("t", result({})))  # listed again during the call
+
+
+@with_validator
 def test_a_schema_that_is_not_json_is_a_problem() -> None:
-    problem = OutputValidator().find_problem(tool({"maximum": HUGE}))
-    assert problem is not None
-    assert str(problem).startswith("outputSchema: cannot be encoded as JSON: ")
+    text = find_problem({"maximum": HUGE})
+    assert text is not None
+    assert text.startswith("the results of t cannot be validated: outputSchema: cannot be encoded as JSON: ")
 
 
 @with_validator
@@ -245,7 +270,7 @@ def test_references_are_never_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("socket.socket", refuse)
     monkeypatch.setattr("builtins.open", refuse)
     for reference in ("http://127.0.0.1:9/x", "file:///etc/hostname", "ftp://x/y", "//x/y", "x"):
-        assert OutputValidator().find_problem(tool({"properties": {"a": {"$ref": reference}}})) is not None
+        assert find_problem({"properties": {"a": {"$ref": reference}}}) is not None
 
 
 # Values and schemas that could take long
@@ -308,53 +333,64 @@ def test_the_patterns_of_a_schema_are_limited_by_their_compiled_size(
     number: int, pattern: str, is_usable: bool, keyword: str
 ) -> None:
     names = {f"p{each}": {"pattern": pattern.format(each)} for each in range(number)}
-    problem = OutputValidator().find_problem(tool({"properties" if keyword == "pattern" else "default": names}))
+    problem = find_problem({"properties" if keyword == "pattern" else "default": names})
     assert (problem is None) is is_usable
     assert is_usable or "its patterns take more than 16777216 bytes" in str(problem)
 
 
 @with_validator
-def test_schemas_with_large_patterns_push_out_older_ones() -> None:
-    checker = OutputValidator()
-    for number in range(8):
-        names = {f"p{each}": {"pattern": f"^.{{1,240}}{number}_{each}$"} for each in range(30)}
-        assert checker.find_problem(tool({"properties": names})) is None
-    assert len(vars(checker)["_validators"]) == 4
+def test_schemas_with_large_patterns_push_out_older_ones(compiled: list[bytes]) -> None:
+    schemas = [
+        {"properties": {f"p{each}": {"pattern": f"^.{{1,240}}{number}_{each}$"} for each in range(30)}}
+        for number in range(8)
+    ]
+    tools, reports = listed(*[tool(schema, str(number)) for number, schema in enumerate(schemas)])
+    for name in (*map(str, range(8)), "7", "4", "3"):
+        tools.prepare(name)
+    assert len(compiled) == 9
+    assert reports == []
 
 
 # Compiled schemas
 
 
-@with_validator
-def test_a_schema_is_compiled_once_and_the_most_recently_used_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled: list[bytes] = []
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The schemas that were compiled, in order."""
+    made: list[bytes] = []
     real = vars(output_validation)["_compile"]
 
-    def compile_it(key: bytes) -> Any:
-        compiled.append(key)
-        return real(key)
+    def compile_it(schema: bytes) -> Any:
+        made.append(schema)
+        return real(schema)
 
     monkeypatch.setattr(output_validation, "_compile", compile_it)
-    checker = OutputValidator(max_schemas=2)
-    one, two, three = (tool({"const": i}) for i in range(3))
-    for one_of_three in (one, one, tool({"const": 0}), two, one, three, one):
-        checker.find_problem(one_of_three)
+    return made
+
+
+@with_validator
+def test_a_schema_is_compiled_once_and_the_most_recently_used_are_kept(compiled: list[bytes]) -> None:
+    every = [tool({"const": number}, str(number)) for number in range(3)]
+    tools, _ = listed(*every, max_compiled=2)
+    for name in "00010200":
+        tools.prepare(name)
     assert len(compiled) == 3
-    checker.find_problem(two)  # the least recently used
+    tools.add(every)  # listed again, with the same schemas
+    tools.prepare("2")
+    assert len(compiled) == 3
+    tools.prepare("1")  # the least recently used
     assert len(compiled) == 4
 
 
 @with_validator
 def test_a_changed_schema_is_compiled_again() -> None:
-    checker, mine = OutputValidator(), tool({"type": "string"})
-    assert checker.find_fault(mine, result(1)) is not None
-    assert isinstance(mine.output_schema, dict)
-    mine.output_schema["type"] = "number"
-    assert checker.find_fault(mine, result(1)) is None
+    tools, _ = listed(tool({"type": "string"}))
+    assert tools.find_fault("t", result(1)) is not None
+    tools.add([tool({"type": "number"})])
+    assert tools.find_fault("t", result(1)) is None
 
 
 @with_validator
 def test_a_problem_names_the_path_in_the_schema() -> None:
-    assert OutputValidator().find_problem(tool({"type": "x"})) == ResultProblem(
-        "outputSchema.type", "\"x\" is not valid under any of the schemas listed in the 'anyOf' keyword"
-    )
+    reason = "\"x\" is not valid under any of the schemas listed in the 'anyOf' keyword"
+    assert find_problem({"type": "x"}) == f"the results of t cannot be validated: outputSchema.type: {reason}"

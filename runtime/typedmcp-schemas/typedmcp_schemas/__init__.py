@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typedmcp_schemas.hosts import SchemaRefusal, find_refusals, replace_forbidden
     from typedmcp_schemas.portable import portable_schema_of, to_portable
     from typedmcp_schemas.pydantic_types import pydantic_output
-    from typedmcp_schemas.schema_cost import ExternalReferenceError, SchemaRejectedError
+    from typedmcp_schemas.schema_cost import ExternalReferenceError, SchemaRejectedError, UnsupportedDialectError
     from typedmcp_schemas.signatures import Parameter, Signature, SignatureError
     from typedmcp_schemas.type_cache import cached_by_type
     from typedmcp_schemas.validate import SchemaValidator, can_validate, compile_schema
@@ -40,7 +40,7 @@ else:
         "typedmcp_schemas.hosts": ["SchemaRefusal", "find_refusals", "replace_forbidden"],
         "typedmcp_schemas.portable": ["portable_schema_of", "to_portable"],
         "typedmcp_schemas.pydantic_types": ["pydantic_output"],
-        "typedmcp_schemas.schema_cost": ["ExternalReferenceError", "SchemaRejectedError"],
+        "typedmcp_schemas.schema_cost": ["ExternalReferenceError", "SchemaRejectedError", "UnsupportedDialectError"],
         "typedmcp_schemas.signatures": ["Parameter", "Signature", "SignatureError"],
         "typedmcp_schemas.type_cache": ["cached_by_type"],
         "typedmcp_schemas.validate": ["SchemaValidator", "can_validate", "compile_schema"],
@@ -51,9 +51,9 @@ else:
 
 __all__ = [
     "ArgumentError", "Examined", "ExternalReferenceError", "JsonSchema", "Parameter", "SchemaRefusal",
-    "SchemaRejectedError", "SchemaValidator", "Signature", "SignatureError", "UnsupportedTypeError",
-    "ValueConversionError", "cached_by_type", "can_validate", "compile_schema", "convert", "enc_hook", "examine",
-    "explain", "find_refusals", "has_keyword", "join_faults", "join_repairs", "portable_schema_of", "pydantic_output",
-    "reference_name", "replace_forbidden", "resolve_root", "schema_of", "to_builtins", "to_msgspec", "to_portable",
-    "type_name",
+    "SchemaRejectedError", "SchemaValidator", "Signature", "SignatureError", "UnsupportedDialectError",
+    "UnsupportedTypeError", "ValueConversionError", "cached_by_type", "can_validate", "compile_schema", "convert",
+    "enc_hook", "examine", "explain", "find_refusals", "has_keyword", "join_faults", "join_repairs",
+    "portable_schema_of", "pydantic_output", "reference_name", "replace_forbidden", "resolve_root", "schema_of",
+    "to_builtins", "to_msgspec", "to_portable", "type_name",
 ]  # fmt: skip

@@ -19,8 +19,8 @@ from typedmcp_schemas.error_text import format_path_part, format_value
 from typedmcp_schemas.json_types import is_array, is_object
 
 __all__ = [
-    "META_SCHEMAS", "ExternalReferenceError", "SchemaCost", "SchemaPath", "SchemaRejectedError", "estimate_cost",
-    "format_path",
+    "META_SCHEMAS", "ExternalReferenceError", "SchemaCost", "SchemaPath", "SchemaRejectedError",
+    "UnsupportedDialectError", "estimate_cost", "format_path",
 ]  # fmt: skip
 
 SchemaPath: TypeAlias = tuple[str | int, ...]
@@ -57,6 +57,10 @@ class SchemaRejectedError(ValueError):
 
 class ExternalReferenceError(SchemaRejectedError):
     """A schema that refers to another document, which is not fetched."""
+
+
+class UnsupportedDialectError(SchemaRejectedError):
+    """A schema that names a dialect of JSON Schema that is not supported, in `$schema`."""
 
 
 def format_path(root: str, path: SchemaPath) -> str:

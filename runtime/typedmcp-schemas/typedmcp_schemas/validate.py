@@ -33,6 +33,7 @@ from typedmcp_schemas.schema_cost import (
     SchemaCost,
     SchemaPath,
     SchemaRejectedError,
+    UnsupportedDialectError,
     estimate_cost,
     format_path,
 )
@@ -42,6 +43,7 @@ __all__ = [
     "ExternalReferenceError",
     "SchemaRejectedError",
     "SchemaValidator",
+    "UnsupportedDialectError",
     "can_validate",
     "compile_schema",
 ]  # fmt: skip
@@ -191,7 +193,7 @@ def _parse_schema(text: bytes) -> JsonSchema:
     schema: JsonSchema = msgspec.json.decode(text)
     dialect = str(schema.get("$schema", ""))
     if dialect and dialect.removesuffix("#") not in _DIALECTS:
-        raise SchemaRejectedError(("$schema",), f"{format_value(dialect)} is not a supported dialect")
+        raise UnsupportedDialectError(("$schema",), f"{format_value(dialect)} is not a supported dialect")
     return schema
 
 

@@ -22,7 +22,6 @@ from typedmcp.client.options import CallOptions, ConnectOptions, check_connect_o
 from typedmcp.client.requests.call_options import Arguments
 from typedmcp.client.requests.encoder import META_PLACEHOLDER
 from typedmcp.client.results.cache import ResponseCache
-from typedmcp.client.results.output_validation import OutputValidator
 from typedmcp.client.results.server_description import ServerDescription
 from typedmcp.client.session.subscriptions import Subscription
 from typedmcp.errors import InvalidParamsError, ProtocolError, UsageError
@@ -87,8 +86,8 @@ class Client:
         self._connection = ConnectionManager(
             target, identity, self._incoming, self._reset, cache.clear_private, options
         )
-        validator = OutputValidator() if options.get("check_output", True) and can_validate() else None
-        self._calls = CallRunner(self._connection, callbacks, cache, validator, self._incoming)
+        checks_output = options.get("check_output", True) and can_validate()
+        self._calls = CallRunner(self._connection, callbacks, cache, checks_output, self._incoming)
         self._records = RecordCalls(self._connection, self._calls, callbacks.extensions, self._incoming.report)
         if self._access is not None:
             self._add_extensions(callbacks.extensions, self._access)

@@ -118,7 +118,7 @@ class ConnectOptions(TypedDict, total=False):
     check_output: bool
     """Validate results of listed tools against their `outputSchema`, with the extra `jsonschema`. Default: True.
 
-    Calls of tools whose schema refers to another document raise `ProtocolError`.
+    Calls of tools whose schema refers to another document, or names an unknown dialect, raise `ProtocolError`.
     """
     check_capabilities: bool
     """Raise `UsageError` for calls that need a capability which a legacy server has not declared. Default: True."""

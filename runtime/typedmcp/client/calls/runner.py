@@ -20,7 +20,7 @@ from typedmcp.client.requests.encoder import META_PLACEHOLDER, is_mapping
 from typedmcp.client.results.cache import CacheKey, ResponseCache, cache_key
 from typedmcp.client.results.decoder import ResultDecoder, ResultProblem, result_decoder, to_protocol_error
 from typedmcp.client.results.icons import drop_unsafe_icons
-from typedmcp.client.results.output_validation import ListedTools, OutputValidator
+from typedmcp.client.results.output_validation import ListedTools
 from typedmcp.client.session.session import ClientSession, RepeatableError
 from typedmcp.errors import (
     METHOD_NOT_FOUND,
@@ -77,7 +77,7 @@ class CallRunner:
         connection: ConnectionManager,
         callbacks: Callbacks,
         cache: ResponseCache,
-        validator: OutputValidator | None,
+        checks_output: bool,
         incoming: IncomingMessageHandler,
     ) -> None:
         self._connection = connection
@@ -90,7 +90,7 @@ class CallRunner:
         """The functions that turn results of extensions into those of calls, by type."""
         self.legacy_forms: Sequence[LegacyCallForm] = ()
         """The forms that extensions have on revisions whose protocol has them."""
-        self._tools = None if validator is None else ListedTools(validator, connection.limits, incoming.report)
+        self._tools = ListedTools(connection.limits, incoming.report) if checks_output else None
 
     def reset(self) -> None:
         """Drop the cached results and tools of the last session."""

@@ -18,14 +18,14 @@ from typedmcp.errors import ProtocolError
 from typedmcp.limits import Limits
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.nulls import from_null
-from typedmcp_schemas import ExternalReferenceError, SchemaRejectedError, SchemaValidator, can_validate, compile_schema
-from typedmcp_schemas.validate import ENCODING_ERRORS
+from typedmcp_schemas import SchemaRejectedError, SchemaValidator, compile_schema
+from typedmcp_schemas.validate import ENCODING_ERRORS, ExternalReferenceError, UnsupportedDialectError
 
-__all__ = ["ListedTools", "OutputValidator"]
+__all__ = ["ListedTools"]
 
 D = dialect.structs
 
-_MAX_SCHEMAS: Final = 512
+_MAX_COMPILED: Final = 512
 """Compiled schemas that are kept."""
 _MAX_PATTERN_BYTES: Final = 64 << 20
 """Bytes that the patterns of these schemas may take, compiled."""
@@ -38,92 +38,46 @@ _SCHEMA: Final = "outputSchema"
 _DEFAULT_REASON: Final = "does not fit the tool's outputSchema"
 
 
-class ExternalReferenceProblem(ResultProblem):
-    """A schema that refers to another document. The specification demands that it is rejected, and not ignored."""
+class RefusedSchemaProblem(ResultProblem):
+    """A schema that refers to another document, or names a dialect that is not supported.
+
+    The specification demands an error, so calls of its tool are refused. The results of other schemas that cannot be
+    used are not validated.
+    """
 
 
-class OutputValidator:
-    """Validates results of tools. Compiles each schema once, and keeps the most recently used ones."""
-
-    def __init__(self, max_schemas: int = _MAX_SCHEMAS) -> None:
-        self._max_schemas = max_schemas
-        self._validators: OrderedDict[bytes, SchemaValidator | ResultProblem] = OrderedDict()
-
-    def find_problem(self, tool: D.Tool) -> ResultProblem | None:
-        """Return why a tool's results cannot be validated, or None if they can, or need not be."""
-        validator = self._validator(tool)
-        return validator if isinstance(validator, ResultProblem) else None
-
-    def find_fault(self, tool: D.Tool, result: D.CallToolResult) -> str | None:
-        """Return the fault of a result, such as `structuredContent.degrees: "warm" is not of type "number"`.
-
-        None for a valid result, for an error, and for a tool without a schema. If the schema itself is not valid the
-        text begins with `outputSchema`: the specification demands that such a schema is rejected.
-        """
-        if result.is_error is True:
-            return None
-        validator = self._validator(tool)
-        if validator is None:
-            return None
-        if isinstance(validator, ResultProblem):
-            return str(validator)
-        if result.structured_content is None:
-            return f"{_CONTENT}: required by the tool's outputSchema, but missing"
-        return validator.find_error(from_null(result.structured_content), _CONTENT, _DEFAULT_REASON)
-
-    def _validator(self, tool: D.Tool) -> SchemaValidator | ResultProblem | None:
-        if tool.output_schema is None or not can_validate():
-            return None
-        try:
-            key = msgspec.json.encode(tool.output_schema)
-        except ENCODING_ERRORS as error:
-            return ResultProblem(_SCHEMA, f"cannot be encoded as JSON: {error}")
-        validator = self._validators.get(key)
-        if validator is None:
-            validator = self._validators[key] = _compile(key)
-            self._forget()
-        self._validators.move_to_end(key)
-        return validator
-
-    def _forget(self) -> None:
-        """Drop the least recently used schemas that are too many or too large. The newest always stays."""
-        size = sum(map(_pattern_bytes, self._validators.values()))
-        while len(self._validators) > self._max_schemas or (size > _MAX_PATTERN_BYTES and len(self._validators) > 1):
-            _, dropped = self._validators.popitem(last=False)
-            size -= _pattern_bytes(dropped)
-
-
-def _pattern_bytes(validator: SchemaValidator | ResultProblem) -> int:
-    return 0 if isinstance(validator, ResultProblem) or validator.meter is None else validator.meter.size
-
-
-def _compile(key: bytes) -> SchemaValidator | ResultProblem:
+def _compile(schema: bytes) -> SchemaValidator | ResultProblem:
     try:
-        return compile_schema(key)
-    except ExternalReferenceError as error:
-        return ExternalReferenceProblem(error.place(_SCHEMA), error.reason)
+        return compile_schema(schema)
     except SchemaRejectedError as error:
-        return ResultProblem(error.place(_SCHEMA), error.reason)
+        is_refused = isinstance(error, ExternalReferenceError | UnsupportedDialectError)
+        return (RefusedSchemaProblem if is_refused else ResultProblem)(error.place(_SCHEMA), error.reason)
 
 
 @dataclass(slots=True)
 class _ListedTool:
-    tool: D.Tool
+    schema: bytes
     size: int
-    is_compiled: bool = False
-    refusal: ResultProblem | None = None
-    """Why the tool is not called."""
+    validator: SchemaValidator | RefusedSchemaProblem | None = None
+    """The compiled schema; None before the first call, and once others have pushed it out."""
+
+    @property
+    def pattern_bytes(self) -> int:
+        """The bytes that the patterns of the compiled schema take."""
+        meter = None if self.validator is None else getattr(self.validator, "meter", None)
+        return 0 if meter is None else meter.size
 
 
 class ListedTools:
-    """Checks the results of listed tools. Forgets the schemas that were used least recently, up to a number of bytes.
+    """Validates the results of listed tools. Forgets the schemas used least recently, up to a number of bytes.
 
-    A schema is compiled before the first call of its tool: a list may have more schemas than time allows.
+    A schema is compiled before the first call of its tool: a list may have more schemas than time allows. The
+    `max_compiled` schemas used most recently stay compiled.
     """
 
-    def __init__(self, validator: OutputValidator, limits: Limits, report: Callable[[Diagnostic], None]) -> None:
-        self._validator = validator
+    def __init__(self, limits: Limits, report: Callable[[Diagnostic], None], max_compiled: int = _MAX_COMPILED) -> None:
         self._max_bytes = limits.output_schema_bytes
+        self._max_compiled = max_compiled
         self._report = report
         self._tools: OrderedDict[str, _ListedTool] = OrderedDict()
         self._bytes = 0
@@ -139,43 +93,44 @@ class ListedTools:
     def add(self, tools: Iterable[D.Tool]) -> None:
         """Note the output schemas of tools, in place of older ones of the same names."""
         for tool in tools:
-            self._remove(tool.name)
+            former = self._remove(tool.name)
             if tool.output_schema is not None:
-                self._add(tool)
+                self._add(tool.name, tool.output_schema, former)
 
     def prepare(self, name: str) -> None:
         """Compile the output schema of a tool, if it has one.
 
-        Raises `ProtocolError` for a tool whose results could not be validated without another document.
+        Raises `ProtocolError` for a tool whose results cannot be validated, so that it is not called.
         """
-        listed = self._tools.get(name)
-        if listed is None:
-            return
-        self._tools.move_to_end(name)
-        if not listed.is_compiled:
-            self._compile(listed)
-        if listed.refusal is not None:
-            text = f"the tool {name!r} is refused: {listed.refusal}; `check_output=False` calls it all the same"
+        validator = self._validator(name)
+        if isinstance(validator, RefusedSchemaProblem):
+            text = f"the tool {name!r} is refused: {validator}; `check_output=False` calls it all the same"
             raise ProtocolError(text).attach_call("tools/call", "none")
 
     def find_fault(self, name: str, result: D.CallToolResult) -> str | None:
-        """Return the fault of a tool's result, or None if it is valid or is not checked."""
-        listed = self._tools.get(name)
-        if listed is not None and not listed.is_compiled:  # listed again during the call
-            self._compile(listed)
-            listed = self._tools.get(name)
-        return None if listed is None else self._validator.find_fault(listed.tool, result)
+        """Return the fault of a result, such as `structuredContent.degrees: "warm" is not of type "number"`.
 
-    def _add(self, tool: D.Tool) -> None:
+        None for a valid result, for an error, and for a tool whose results are not validated.
+        """
+        if result.is_error is True:
+            return None
+        validator = self._validator(name)
+        if validator is None or isinstance(validator, RefusedSchemaProblem):
+            return None if validator is None else str(validator)
+        if result.structured_content is None:
+            return f"{_CONTENT}: required by the tool's outputSchema, but missing"
+        return validator.find_error(from_null(result.structured_content), _CONTENT, _DEFAULT_REASON)
+
+    def _add(self, name: str, plain: Any, former: _ListedTool | None) -> None:
         try:
-            # as bytes, which take a tenth of the memory of the objects, and are what the validator looks up
-            schema: Any = msgspec.Raw(msgspec.json.encode(tool.output_schema))
-        except ENCODING_ERRORS:
-            self._report_problem(tool.name, self._validator.find_problem(tool))
+            schema = msgspec.json.encode(plain)  # bytes take a tenth of the memory of the objects
+        except ENCODING_ERRORS as error:
+            self._report_problem(name, ResultProblem(_SCHEMA, f"cannot be encoded as JSON: {error}"))
             return
-        size = len(schema) + len(tool.name) + _ENTRY_BYTES
-        self._tools[tool.name] = _ListedTool(D.Tool(name=tool.name, input_schema={}, output_schema=schema), size)
-        self._bytes += size
+        if former is None or former.schema != schema:
+            former = _ListedTool(schema, len(schema) + len(name) + _ENTRY_BYTES)
+        self._tools[name] = former
+        self._bytes += former.size
         while self._bytes > self._max_bytes:
             self._forget(next(iter(self._tools)))
 
@@ -187,24 +142,40 @@ class ListedTools:
             text = f"the output schema of {name} is forgotten, and its results are not validated: {limit}"
             self._report(Diagnostic(DiagnosticKind.DROPPED, text, "tools/list"))
 
-    def _remove(self, name: str) -> None:
+    def _remove(self, name: str) -> _ListedTool | None:
         if (listed := self._tools.pop(name, None)) is not None:
             self._bytes -= listed.size
+        return listed
 
-    def _compile(self, listed: _ListedTool) -> None:
-        listed.is_compiled = True
-        problem = self._validator.find_problem(listed.tool)
-        if problem is None:
-            return
-        if isinstance(problem, ExternalReferenceProblem):
-            listed.refusal = problem
-        else:
-            self._remove(listed.tool.name)
-        self._report_problem(listed.tool.name, problem)
+    def _validator(self, name: str) -> SchemaValidator | RefusedSchemaProblem | None:
+        """Return what the results of a tool are validated with; None if they are not."""
+        listed = self._tools.get(name)
+        if listed is None:
+            return None
+        self._tools.move_to_end(name)
+        if listed.validator is None:
+            compiled = _compile(listed.schema)
+            if isinstance(compiled, ResultProblem):
+                self._report_problem(name, compiled)
+                if not isinstance(compiled, RefusedSchemaProblem):
+                    self._remove(name)
+                    return None
+            listed.validator = compiled
+            self._drop_compiled()
+        return listed.validator
 
-    def _report_problem(self, name: str, problem: ResultProblem | None) -> None:
+    def _drop_compiled(self) -> None:
+        """Drop the compiled schemas used least recently that are too many or too large. The newest always stays."""
+        compiled = [each for each in self._tools.values() if each.validator is not None]
+        count, size = len(compiled), sum(each.pattern_bytes for each in compiled)
+        for each in compiled[:-1]:
+            if count <= self._max_compiled and size <= _MAX_PATTERN_BYTES:
+                return
+            count, size = count - 1, size - each.pattern_bytes
+            each.validator = None
+
+    def _report_problem(self, name: str, problem: ResultProblem) -> None:
         text = f"the results of {name} cannot be validated: {problem}"
-        if isinstance(problem, ExternalReferenceProblem):
+        if isinstance(problem, RefusedSchemaProblem):
             text = f"calls of {name} are refused: {problem}"
-        params = None if problem is None else problem.value
-        self._report(Diagnostic(DiagnosticKind.INVALID_DATA, text, "tools/list", params=params))
+        self._report(Diagnostic(DiagnosticKind.INVALID_DATA, text, "tools/list", params=problem.value))

@@ -64,13 +64,6 @@ _MODULES = {
     "client": ["CallOptions", "ChangeEvent", "Client", "ConnectOptions", "Subscription", "connect", "with_defaults"],
     "client.extensions": ["ClientExtension"],
     "client.results.text": ["text_of"],
-    "errors": [
-        "AuthorizationRequiredError", "CallLostError", "ConnectionLostError", "DecodeError", "Error",
-        "HeaderMismatchError", "HttpStatusError", "InputUnavailableError", "InsufficientScopeError",
-        "InvalidParamsError", "MethodNotFoundError", "MissingCapabilityError", "ProtocolError", "RemoteError",
-        "RequestTimeoutError", "ResourceNotFoundError", "ServerBusyError", "SignInError", "TaskCancelledError",
-        "ToolError", "UnsupportedVersionError", "UsageError",
-    ],
     "server.forms": ["Elicited"],
     "limits": ["Limits"],
     "protocol.diagnostics": ["Diagnostic", "DiagnosticKind"],
@@ -91,8 +84,6 @@ _MODULES = {
     "transports.memory": ["memory_pair"],
     "transports.process_parameters": ["StdioServerParameters"],
 }  # fmt: skip
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
-
 __all__ = [
     "AssistantMessage", "Audio", "Auth", "AuthorizationRequiredError", "CallLostError", "CallNext", "CallOptions",
     "ChangeEvent", "Changes", "Client", "ClientExtension", "ConnectOptions",
@@ -107,6 +98,11 @@ __all__ = [
     "asgi", "connect", "in_thread", "memory_pair", "serve", "serve_async", "sync",
     "text_of", "types", "with_defaults",
 ]  # fmt: skip
+
+_MODULE_OF: dict[str, str] = {
+    **{name: "errors" for name in __all__ if name.endswith("Error")},
+    **{name: module for module, names in _MODULES.items() for name in names},
+}
 
 __version__ = "0.1.0"
 

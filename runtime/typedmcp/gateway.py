@@ -1,9 +1,7 @@
 """Another name for `typedmcp_gateway`, or without it an error that says what to install."""
 
-import sys
-
-from typedmcp.satellites import load_satellite
+from typedmcp.satellites import alias_satellite
 
 __all__: list[str] = []
 
-sys.modules[__name__] = load_satellite("typedmcp.gateway", "gateway")
+alias_satellite(__name__, "gateway")

@@ -6,13 +6,14 @@ somebody uses such a name; type checkers know only the modules of the distributi
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection
 from importlib import import_module
 from typing import Any
 
 from typedmcp.errors import moved
 
-__all__ = ["find_in_satellite", "load_satellite", "satellite_names"]
+__all__ = ["alias_satellite", "find_in_satellite", "load_satellite", "satellite_names"]
 
 
 def load_satellite(name: str, module: str, use: str = "") -> Any:
@@ -30,6 +31,11 @@ def load_satellite(name: str, module: str, use: str = "") -> Any:
         # An `AttributeError` would lose its text in `from typedmcp import …`.
         raise ImportError(moved(name, extra, use or f"import typedmcp_{module}")) from None
     return import_module(f"typedmcp_{module}")
+
+
+def alias_satellite(name: str, module: str) -> None:
+    """Make a module of `typedmcp` another name of a module of a satellite. Raises `ImportError` as above."""
+    sys.modules[name] = load_satellite(name, module)
 
 
 def find_in_satellite(owner: str, name: str, module: str) -> Any:

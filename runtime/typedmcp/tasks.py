@@ -1,9 +1,7 @@
 """Another name for `typedmcp_extensions.tasks`, or without it an error that says what to install."""
 
-import sys
-
-from typedmcp.satellites import load_satellite
+from typedmcp.satellites import alias_satellite
 
 __all__: list[str] = []
 
-sys.modules[__name__] = load_satellite("typedmcp.tasks", "extensions.tasks")
+alias_satellite(__name__, "extensions.tasks")

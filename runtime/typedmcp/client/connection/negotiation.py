@@ -214,9 +214,10 @@ class _Negotiation:
         return await self._send_discovery(revision)
 
     async def _send_discovery(self, revision: str) -> Raw:
-        self.session.propose_revision(revision)
+        params = {"_meta": self.identity.meta(revision, None)}
+        self.session.propose_revision(revision, params)
         call = self.session.start_call("server/discover", timeout=self.timeout, latest=self.timeout)
-        return await self.session.exchange(call, {"_meta": self.identity.meta(revision, None)})
+        return await self.session.exchange(call, params)
 
     # Legacy servers
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from typing import Final
 
 from msgspec import Raw
@@ -108,8 +108,7 @@ class EventStreams:
     """Reads the event streams of one session.
 
     `receive` dispatches a message, which may answer one of some calls. It raises `ProtocolError` once the session is
-    aborted. `lose_session` is called if the server does not know the session; it returns the error, or None if there
-    was no session.
+    aborted. `check_session` raises `SessionLostError` if an error means that the server no longer knows the session.
     """
 
     def __init__(
@@ -118,13 +117,13 @@ class EventStreams:
         heads: RequestHeads,
         reader: MessageReader,
         receive: Callable[[bytes | OversizeMessage, Collection[Call]], None],
-        lose_session: Callable[[], Error | None],
+        check_session: Callable[[Error], Awaitable[None]],
     ) -> None:
         self._endpoint = endpoint
         self._heads = heads
         self._reader = reader
         self._receive = receive
-        self._lose_session = lose_session
+        self._check_session = check_session
         self._detached: set[Call] = set()
         """The calls whose results arrive on the stream of server messages."""
         self.is_answered: asyncio.Event = asyncio.Event()
@@ -185,7 +184,7 @@ class EventStreams:
                     self._receive(event.data, own)
 
     async def _request_stream(self, stream: _ResumableStream) -> HttpResponse:
-        """Request a stream from where it broke. Raises `HttpStatusError` and `SessionLostError`."""
+        """Request a stream from where it broke. Raises `HttpStatusError`."""
         head = self._heads.legacy.replace(POST, _GET)
         if stream.last_event_id is not None and stream.last_event_id.isprintable():
             head += b"%b: %b\r\n" % (EVENT_ID.encode(), stream.last_event_id.encode())
@@ -195,9 +194,6 @@ class EventStreams:
         if response.status == 200 and content_type(response) == "text/event-stream":
             stream.on_resumed()
             return response
-        if response.status == 404 and (loss := self._lose_session()) is not None:
-            response.close()
-            raise loss
         raise await self._endpoint.error_of(response)
 
     async def read_server_messages(self) -> None:
@@ -211,10 +207,13 @@ class EventStreams:
                 await asyncio.sleep(stream.delay())
             reason = "it ended too often"
         except Error as error:
-            is_offered = not isinstance(error, HttpStatusError) or error.status != 405
-            if isinstance(error, SessionLostError) or not is_offered:
+            if isinstance(error, HttpStatusError) and error.status == 405:
                 return
             reason = str(error)
+            try:
+                await self._check_session(error)
+            except SessionLostError:
+                return
         text = f"the stream of server messages ended: {reason}"
         self._reader.listener.report(Diagnostic(DiagnosticKind.CONNECTION_ERROR, text))
 

@@ -24,7 +24,7 @@ from typedmcp.client.requests.heads import POST, RequestHeads
 from typedmcp.client.session.reader import PendingCall, SessionListener
 from typedmcp.client.session.session import ClientSession, RepeatableError, SessionLostError
 from typedmcp.dialect import methods
-from typedmcp.errors import ConnectionLostError, Error, ProtocolError, RequestTimeoutError
+from typedmcp.errors import INVALID_REQUEST, ConnectionLostError, Error, ProtocolError, RequestTimeoutError
 from typedmcp.observers import Network
 from typedmcp.protocol.codec import Notification, encode_message
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
@@ -48,6 +48,13 @@ _STREAM_OPEN_TIMEOUT: Final = 1.0
 
 _DELETE_TIMEOUT: Final = 2.0
 """Seconds for the request that ends the session at the server."""
+
+_CHECK_TIMEOUT: Final = 10.0
+"""Seconds for the request that tells whether the server still knows the session."""
+
+_REFUSAL_STATUSES: Final = frozenset((400, 401, 409, 410))
+_REFUSAL_CODES: Final = frozenset((-32000, -32001, INVALID_REQUEST))
+"""The answers of servers that do not know a session, besides 404 and 5xx."""
 
 _LEGACY_REQUESTS: Final = {"initialize", "logging/setLevel", "ping", "resources/subscribe", "resources/unsubscribe"}
 _IDEMPOTENT: Final = (_LEGACY_REQUESTS | methods.CLIENT_REQUESTS.keys()) - {"tools/call"}
@@ -75,9 +82,11 @@ class HttpSession(ClientSession):
             self._heads,
             self.reader,
             self._receive,
-            lambda: None if self.session_id is None else self._end_lost_session(),
+            self._check_session,
         )
-        self._loss: Error | None = None
+        self._loss: SessionLostError | None = None
+        self._check_request: tuple[str, Any] = ("ping", None)
+        """A request that does nothing, with its parameters."""
         self._slots = FairLimit(endpoint.limits.http_calls_in_flight)
         self._deadlines = Deadlines(self._loop)
         self._background = _BackgroundTasks(self._report_failure)
@@ -97,7 +106,11 @@ class HttpSession(ClientSession):
                 limit = f"{self._slots.limit} calls are in progress (http_calls_in_flight): try again later"
                 await self._slots.acquire(call.id, None, limit)
                 takes_slot, limit = True, None
-            return await self._exchange(call, params, body)
+            try:
+                return await self._exchange(call, params, body)
+            except Error as failure:
+                await self._check_session(failure, call.method, pending.status)
+                raise
         except asyncio.CancelledError:
             is_late = timer.take_cancellation()
             if limit is None:  # the request was sent
@@ -120,7 +133,6 @@ class HttpSession(ClientSession):
     async def _exchange(self, call: Call, params: Any, body: bytes) -> Raw:
         head = self._heads.of(call.method, params)
         pending: PendingCall = call.owner
-        session_id = self.session_id
         try:
             response = await self.endpoint.send("POST", head, body, pending.timer)
         except StaleConnectionError:
@@ -128,8 +140,6 @@ class HttpSession(ClientSession):
                 raise
             response = await self._send_again(call, params, head)
         try:
-            if response.status == 404 and session_id is not None and self._heads.modern_revision(call.method) is None:
-                raise self._end_lost_session()
             if call.method == "initialize" and response.status == 200:
                 self.session_id = response.headers.get(SESSION) or self.session_id
             if "content-encoding" in response.headers:
@@ -168,6 +178,7 @@ class HttpSession(ClientSession):
         if response.status < 300:
             self._check_success(call, response, kind)
             return
+        call.owner.status = response.status
         if call.method == "initialize":
             self.initialize_status = response.status
         is_busy = response.status in (429, 503) and "retry-after" in response.headers
@@ -194,15 +205,16 @@ class HttpSession(ClientSession):
 
     # Negotiation and legacy sessions
 
-    def propose_revision(self, revision: str) -> None:
-        """Use this revision for `server/discover`."""
-        self._heads.proposed = revision
+    def propose_revision(self, revision: str, params: Any) -> None:
+        """Use this revision for `server/discover`, with these parameters."""
+        self._heads.proposed, self._check_request = revision, ("server/discover", params)
 
     async def apply_revision(self, revision: str, *, handshake: bool) -> None:
         """Use the negotiated revision from now on, and complete the handshake if there was one."""
         self._heads.revision = revision
         if not handshake:
             return
+        self._check_request = ("ping", None)
         self._heads.begin_legacy_session(revision, self.session_id)
         await self.notify_in_order("notifications/initialized")
         self._background.start(self._streams.read_server_messages())
@@ -214,7 +226,36 @@ class HttpSession(ClientSession):
         """Wait until messages of the server can arrive. Some servers open their stream only with the first one."""
         await limit_time(_STREAM_OPEN_TIMEOUT, self._streams.is_answered.wait())
 
-    def _end_lost_session(self) -> Error:
+    async def _check_session(self, error: Error, method: str = "", status: int = 200) -> None:
+        """Raise `SessionLostError` if the error of a request means that the server no longer knows the session.
+
+        Many servers do not answer 404 for a session that they have forgotten, and a server may be replaced by one of
+        another revision. So a refused request is followed by one that does nothing, and if that is refused, too, the
+        session ends. A call that may have had an effect fails all the same: only an equal refusal with 4xx shows that
+        it had none, and lets it be repeated.
+        """
+        status = getattr(error, "status", status)
+        if status == 404 and (self.session_id is not None or self._loss is not None):
+            raise self._end_lost_session() from error
+        if self._heads.revision is None or not _is_refusal(error, method, status):
+            return
+        check, params = self._check_request
+        if method == check:
+            raise self._end_lost_session() from error
+        if status == 401 and not isinstance(self.endpoint.options.auth, str | None):
+            if self.session_id is not None:  # the check would ask for credentials once more, and they are new
+                self._end_lost_session()
+            return
+        try:
+            await self.exchange(self.start_call(check, timeout=_CHECK_TIMEOUT), params)
+        except SessionLostError as loss:
+            is_equal = 400 <= status < 500 and loss.__cause__ is not None and loss.__cause__.args == error.args
+            if is_equal or method in _IDEMPOTENT:
+                raise self._end_lost_session() from error
+        except Error:  # which says nothing of the session
+            pass
+
+    def _end_lost_session(self) -> SessionLostError:
         """End a session that the server no longer knows. Calls in progress end by themselves."""
         loss = SessionLostError("the server no longer knows the session")
         if not self.has_ended:
@@ -303,6 +344,13 @@ class HttpSession(ClientSession):
                 async with asyncio.timeout(_DELETE_TIMEOUT):
                     (await self.endpoint.send("DELETE", self._heads.legacy.removeprefix(POST))).close()
         self._fail_all_calls()
+
+
+def _is_refusal(error: Error, method: str, status: int) -> bool:
+    """Return whether a request may have been refused because the server does not know the session or the revision."""
+    code: int | str | None = getattr(error, "code", None)
+    is_refused = status in _REFUSAL_STATUSES or (status >= 500 and getattr(error, "retry_after", None) is None)
+    return is_refused or code in _REFUSAL_CODES or (code is not None and method == "server/discover")
 
 
 class _BackgroundTasks:

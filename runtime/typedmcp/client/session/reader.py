@@ -82,6 +82,8 @@ class PendingCall(msgspec.Struct, eq=False):
     """The timer of the task that makes the call, over HTTP."""
     is_sent: bool = False
     """True once the request is sent, so that it can be cancelled."""
+    status: int = 200
+    """The status of the response, over HTTP, if that is an error."""
 
 
 class MessageReader(msgspec.Struct, eq=False):

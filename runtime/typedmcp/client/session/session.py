@@ -146,8 +146,8 @@ class ClientSession(ABC):
     def is_congested(self) -> bool:
         """True while the server is not reading."""
 
-    def propose_revision(self, revision: str) -> None:  # noqa: B027  # only HTTP needs it
-        """Use this modern revision for requests until a revision is negotiated."""
+    def propose_revision(self, revision: str, params: Any) -> None:  # noqa: B027  # only HTTP needs it
+        """Use this modern revision until a revision is negotiated. `params` are those of `server/discover`."""
 
     async def apply_revision(self, revision: str, *, handshake: bool) -> None:  # noqa: ARG002  # HTTP needs it
         """Use the negotiated revision from now on, and complete the handshake if there was one."""

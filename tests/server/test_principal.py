@@ -37,10 +37,6 @@ def test_the_text_of_a_principal_has_no_claims() -> None:
     assert repr(Principal("ada", claims={"email": "ada@home.test"})) == "Principal('ada', issuer=None, scopes=[])"
 
 
-def test_a_principal_says_which_scopes_it_lacks() -> None:
-    assert Principal("ada", frozenset(["a", "c"])).missing_scopes(["d", "a", "b"]) == ["d", "b"]
-
-
 def test_a_client_without_http_passes_a_check_for_scopes() -> None:
     server = typedmcp.Server()
 

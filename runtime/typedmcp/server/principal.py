@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -55,10 +55,6 @@ class Principal(msgspec.Struct, frozen=True):
         if self.issuer is None and " " not in self.subject:
             return self.subject
         return f"{self.issuer or ''} {self.subject}"  # an issuer is a URL, so the first space ends it
-
-    def missing_scopes(self, scopes: Iterable[str]) -> list[str]:
-        """Return those of these scopes that the token lacks."""
-        return [scope for scope in scopes if scope not in self.scopes]
 
     def __repr__(self) -> str:
         """Leave out the claims, which may be personal."""

@@ -81,6 +81,12 @@ def start_group(leader: str) -> None:
     os._exit(0)
 
 
+def leave_child(status: str) -> None:
+    """Start a process that keeps the output open for a minute, and exit."""
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    os._exit(int(status))
+
+
 def fail(status: str, *lines: str) -> None:
     for line in lines:
         os.write(2, f"{line}\n".encode())

@@ -450,6 +450,16 @@ def test_the_processes_that_a_child_started_end_with_it(run: Run, leader: str, s
     run(main())
 
 
+@on_each_loop
+def test_the_processes_that_a_failed_child_has_started_do_not_keep_its_output_open(run: Run) -> None:
+    async def main() -> None:
+        async with child("leave_child", "3") as transport:
+            assert await transport.read() == b""
+            assert transport.describe_end() == "exit status 3"
+
+    run(main())
+
+
 @either_way
 def test_concurrent_and_repeated_closes_all_wait_for_the_end(run: Run) -> None:
     async def main() -> None:

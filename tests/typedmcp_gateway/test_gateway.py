@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -39,6 +40,88 @@ async def eventually(is_true: Callable[[], bool]) -> None:
 def old_server(**options: Any) -> typedmcp.ServerConfig:
     """Return the everyday server on a revision with sessions."""
     return typedmcp.ServerConfig(make_server(), revisions=[REVISION], **options)
+
+
+@each("revision", SUPPORTED)
+def test_the_gateway_of_one_server_has_its_name(revision: str) -> None:
+    def named(name: str, icon: str = "https://acme.com/icon.png") -> typedmcp.Server:
+        return typedmcp.Server(name, version="7", title="Mail", icons=[icon])
+
+    several = {"a": named("one"), "b": named("two")}
+    long = "data:image/png;base64," + 9000 * "A"
+    cases: list[tuple[Any, str, str, str | None, bool]] = [
+        (Gateway(named("mail")), "mail", "7", "Mail", True),
+        (Gateway(servers={"only": named("mail")}), "mail", "7", "Mail", True),
+        (Gateway(named("mail", long)), "mail", "7", "Mail", False),
+        (Gateway(named(9000 * "m")), "typedmcp-gateway", "0", None, False),
+        (Gateway(named("mail"), name="mine"), "mine", "0", None, False),
+        (typedmcp.ServerConfig(Gateway(named("mail")), name="its", title="Its"), "its", "7", "Its", True),
+        (Gateway(servers=several), "typedmcp-gateway", "0", None, False),
+        (Gateway([sys.executable, "-c", "raise SystemExit(70)"]), "typedmcp-gateway", "0", None, False),
+    ]
+    new = structs_of(revision).Implementation.__struct_fields__
+    wrong: list[Any] = []
+
+    async def main() -> None:
+        for number, (gateway, *expected) in enumerate(cases):
+            async with typedmcp.connect(gateway, revisions=[revision], on_diagnostic=lambda _: None) as client:
+                info = client.server.info
+                assert info is not None
+                name, version, title, has_icons = expected
+                wanted = [name, version, title if "title" in new else None, has_icons and "icons" in new]
+                found = [info.name, info.version, info.title, bool(info.icons)]
+                if found != wanted:
+                    wrong.append((number, found, wanted))
+
+    run(main())
+    assert wrong == []
+
+
+def test_a_server_that_appears_later_gives_the_gateway_its_name(tmp_path: Path) -> None:
+    server = tmp_path / "server.py"
+    server.write_text("raise SystemExit(70)")
+
+    async def main() -> None:
+        gateway = Gateway(str(server))
+        config = typedmcp.ServerConfig(gateway, on_diagnostic=lambda _: None)
+        async with typedmcp.connect(config):
+            server.write_text("import typedmcp\ntypedmcp.Server('late').run()")
+            while not gateway.status[0].is_up:
+                await gateway.check()
+            assert config.info.name == "late"
+
+    run(main())
+
+
+def test_clients_are_told_why_a_server_cannot_be_reached_if_the_gateway_may_do_so() -> None:
+    # Its child would keep the output open for a minute.
+    fail = "sleep 60 & echo the reason >&2; exit 7"
+    parameters = typedmcp.StdioServerParameters("sh", ["-c", fail])
+    lines: list[tuple[str, str]] = []
+
+    def on_stderr(server: str, line: str) -> None:
+        lines.append((server, line))
+
+    cases: list[tuple[Any, list[str], list[str]]] = [
+        ({}, [], ["exit status", "reason"]),
+        ({"tell_causes": True}, ["exit status 7"], ["reason"]),
+        ({"tell_causes": True, "on_stderr": on_stderr}, ["exit status 7", "the reason"], []),
+    ]
+    wrong: list[Any] = []
+
+    async def main() -> None:
+        for options, has, lacks in cases:
+            gateway = typedmcp.ServerConfig(Gateway(parameters, **options), on_diagnostic=lambda _: None)
+            async with typedmcp.connect(gateway) as client:
+                with pytest.raises(typedmcp.RemoteError, match="the server 'server' cannot be reached") as caught:
+                    await client.call_tool("any")
+            text = caught.value.message
+            if not all(part in text for part in has) or any(part in text for part in lacks):
+                wrong.append((options, text))
+
+    run(main())
+    assert wrong == []
+    assert set(lines) == {("server", "the reason")}
 
 
 @each("revision", SUPPORTED)

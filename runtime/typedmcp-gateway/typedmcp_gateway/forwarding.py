@@ -64,6 +64,8 @@ class Forwarder:
         describe: Callable[[GatewayServer], Awaitable[None]],
         task_ids: TaskIds,
         workers: WorkerCalls | None,
+        *,
+        tells_causes: bool = False,
     ) -> None:
         self._leases = leases
         self._parked = parked
@@ -73,6 +75,7 @@ class Forwarder:
         """Connects to a server, so that its revision is known."""
         self._workers = workers
         """Passes attempts to other workers; None if there is one."""
+        self._tells_causes = tells_causes
         self._worker = "" if workers is None else workers.worker
 
     def forward(
@@ -145,7 +148,7 @@ class Forwarder:
         await self._describe(server)
         error = server.error
         if server.description is None and isinstance(error, Error) and not self._leases.has_credentials:
-            raise _unavailable(server, ctx, error, _reason(error)) from error
+            raise self._unavailable(server, ctx, error, _reason(error)) from error
 
     async def _send(
         self,
@@ -186,12 +189,12 @@ class Forwarder:
                 ctx.report(f"server {server.name!r} names {server.revision} as supported and refused it")
                 return await self._send(newest, params, call, capabilities, state, is_plain=is_plain)
             if isinstance(error, UnsupportedVersionError):
-                raise _unavailable(server, ctx, error, "cannot be called: no common revision") from error
+                raise self._unavailable(server, ctx, error, "cannot be called: no common revision") from error
             if error.code == URL_ELICITATION_REQUIRED and ctx.is_modern:
                 return _url_requests(error)
             raise
         except Error as error:
-            raise _unavailable(server, ctx, error, _reason(error)) from error
+            raise self._unavailable(server, ctx, error, _reason(error)) from error
 
     def _marked(self, result: Any, server: GatewayServer, ctx: Context, lease: ServerLease) -> Any:
         """Mark the state of a server in an `InputRequiredResult`, and the id of a task, and keep the server."""
@@ -202,6 +205,16 @@ class Forwarder:
             lease.keep(self._answer_seconds)
             return msgspec.structs.replace(result, request_state=f"{STATE}{server.name}:{result.request_state}")
         return result
+
+    def _unavailable(self, server: GatewayServer, ctx: Context, error: Error, reason: str) -> RemoteError:
+        text = f"server {server.name!r}: {error}"
+        if isinstance(error, RequestTimeoutError) and error.limit is not None:  # it says nothing about the server
+            ctx.config.report(Diagnostic(DiagnosticKind.LIMIT_REACHED, text, ctx.method, ctx.id))
+        else:
+            server.error = error if isinstance(error, ConnectionLostError) else server.error
+            ctx.report(text, error)
+        cause = f": {error}" if self._tells_causes else ""
+        return RemoteError(INTERNAL_ERROR, f"the server {server.name!r} {reason}{cause}")
 
     # Methods and notifications of extensions
 
@@ -248,11 +261,11 @@ class Forwarder:
                     lease.keep(self._answer_seconds)
                 return await use(lease, call)
         except UnsupportedVersionError as error:
-            raise _unavailable(server, ctx, error, "cannot be called: no common revision") from error
+            raise self._unavailable(server, ctx, error, "cannot be called: no common revision") from error
         except RemoteError:
             raise
         except Error as error:
-            raise _unavailable(server, ctx, error, _reason(error)) from error
+            raise self._unavailable(server, ctx, error, _reason(error)) from error
 
 
 class _UrlElicitation(msgspec.Struct):
@@ -294,13 +307,3 @@ def _reason(error: Error) -> str:
     if isinstance(error, ProtocolError):
         return "sent an answer that is not valid"
     return "cannot be called"
-
-
-def _unavailable(server: GatewayServer, ctx: Context, error: Error, reason: str) -> RemoteError:
-    text = f"server {server.name!r}: {error}"
-    if isinstance(error, RequestTimeoutError) and error.limit is not None:  # it says nothing about the server
-        ctx.config.report(Diagnostic(DiagnosticKind.LIMIT_REACHED, text, ctx.method, ctx.id))
-    else:
-        server.error = error if isinstance(error, ConnectionLostError) else server.error
-        ctx.report(text, error)
-    return RemoteError(INTERNAL_ERROR, f"the server {server.name!r} {reason}")

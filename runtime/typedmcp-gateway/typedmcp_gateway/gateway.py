@@ -34,6 +34,7 @@ from typedmcp_gateway.pool import ClientPool
 from typedmcp_gateway.protocol import TASK_NAMES
 from typedmcp_gateway.questions import ParkedCalls
 from typedmcp_gateway.routing import Route, Router
+from typedmcp_gateway.server_identity import passed_info, read_stderr
 from typedmcp_gateway.servers import GatewayServer, Leases, ServerStatus, describe, input_capabilities, wants_logs
 from typedmcp_gateway.shares import ConnectionShares
 from typedmcp_gateway.tasks import TaskIds
@@ -83,9 +84,7 @@ class Gateway(Service):
             raise UsageError("Gateway takes either a target or servers={…}")
         super().__init__()
         self._options = options
-        self.info: structs.Implementation = structs.Implementation(
-            name=options.get("name", "typedmcp-gateway"), version=options.get("version", "0")
-        )
+        self.info: structs.Implementation = self._own_info()
         self.instructions = options.get("instructions")
         self.header_params = TASK_NAMES
         self._servers: dict[str, GatewayServer] = {}
@@ -108,6 +107,11 @@ class Gateway(Service):
         self._seen: dict[CallerKey, _LegacyClient] = {}
         """The legacy clients whose lists are followed."""
 
+    def _own_info(self) -> structs.Implementation:
+        """Return how the gateway describes itself where it does not pass the description of its only server on."""
+        options = self._options
+        return structs.Implementation(name=options.get("name", "typedmcp-gateway"), version=options.get("version", "0"))
+
     def _load(self, config: Config) -> dict[str, GatewayServer]:
         """Return the servers of a configuration, with the rules of the option or, without it, of the configuration."""
         entries = load_entries(config, self._report)
@@ -127,8 +131,11 @@ class Gateway(Service):
         if unknown := [name for name in rules if name not in entries]:
             raise UsageError(f"rules: unknown server {unknown[0]!r}; known: {', '.join(entries)}")
         revisions = self._options.get("connect", {}).get("revisions", SUPPORTED)
+        on_stderr = self._options.get("on_stderr")
         return {
-            name: GatewayServer(name, entries[name], rules.get(name) or NameRules(prefix), revisions)
+            name: GatewayServer(
+                name, read_stderr(entries[name], on_stderr), rules.get(name) or NameRules(prefix), revisions
+            )
             for name, prefix in self._prefixes(entries).items()
         }
 
@@ -185,7 +192,10 @@ class Gateway(Service):
             await asyncio.gather(*(self._describe(leases, pool, server) for server in self._servers.values()))
             answer_seconds = self._options.get("answer_seconds", 600.0)
             describe = partial(self._describe_once, leases, pool)
-            forwarder = Forwarder(leases, self._parked, answer_seconds, describe, self._task_ids, workers)
+            tells = self._options.get("tell_causes", False)
+            forwarder = Forwarder(
+                leases, self._parked, answer_seconds, describe, self._task_ids, workers, tells_causes=tells
+            )
             router = Router(self._servers, forwarder, self._options.get("policy"))
             extensions = ExtensionRouter(self._servers, router, forwarder, self._task_ids)
             max_connections = self._options.get("max_connections", 100)
@@ -301,8 +311,13 @@ class Gateway(Service):
         await asyncio.shield(task)
 
     def _declare(self) -> None:
-        """Declare the capabilities and instructions of the servers. A server that is not known may have all."""
+        """Declare what the servers are and can do. A server that is not known may have all capabilities."""
         described = [server.description for server in self._servers.values()]
+        if self._app is not None:
+            only = described[0] if len(described) == 1 and "name" not in self._options else None
+            info = None if only is None else passed_info(only.info)
+            self.info = self._own_info() if info is None else info
+            self._app.describe(self.info)
         for name in ("tools", "prompts", "resources", "completions"):
             if any(server.may_have(name) for server in self._servers.values()):
                 made = structs.from_builtins({name: _IMPLIED[name]}, structs.ServerCapabilities)

@@ -11,6 +11,7 @@ from typedmcp.errors import UsageError
 from typedmcp_gateway.audit import OnCall
 from typedmcp_gateway.exchange import ExchangeOf
 from typedmcp_gateway.names import Kind, NameRules
+from typedmcp_gateway.server_identity import OnStderr
 
 if TYPE_CHECKING:
     from typedmcp.services import Credentials
@@ -34,9 +35,16 @@ class GatewayOptions(TypedDict, total=False):
     """The options of `Gateway`."""
 
     name: str
-    """The name of the gateway for clients; by default "typedmcp-gateway"."""
+    """The name of the gateway for clients. By default the gateway of one server has its name, version, title and icons,
+    and that of several is called "typedmcp-gateway"."""
     version: str
     """The version of the gateway for clients; by default "0"."""
+    tell_causes: bool
+    """True tells clients why a server cannot be reached, such as its exit status and its last lines on standard error.
+    False, which is the default, tells them the name of the server alone."""
+    on_stderr: OnStderr | None
+    """Called with the name of a server and each line that its process writes to standard error, which it inherits by
+    default. Errors have the last lines then."""
     instructions: str | None
     """Instructions for the client's model; by default those of the servers, one after the other."""
     separator: str

@@ -207,9 +207,6 @@ def check_distinct(extensions: Sequence[Extension]) -> None:
         keys: list[str | tuple[str, str]] = [extension.identifier, *extension.methods, *extension.results]
         for key in keys:
             if key in owners:
-                raise UsageError(f"extensions: {extension.identifier} and {owners[key]} both have {_describe(key)}")
+                what = key if isinstance(key, str) else f"{key[0]} results of the resultType {key[1]!r}"
+                raise UsageError(f"extensions: {extension.identifier} and {owners[key]} both have {what}")
             owners[key] = extension.identifier
-
-
-def _describe(key: str | tuple[str, str]) -> str:
-    return key if isinstance(key, str) else f"{key[0]} results of the resultType {key[1]!r}"

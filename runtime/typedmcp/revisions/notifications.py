@@ -13,17 +13,13 @@ from typedmcp.revisions.features import DIALECT, methods_of
 __all__ = ["downgrade_notification"]
 
 
-def _drop(method: str) -> Converter:
-    return lambda value, lost: lost.append(method)  # noqa: ARG005  # the value has no place
-
-
 @cache
 def _converter(method: str, revision: str) -> Converter | None:
     target: Any = methods_of(revision).METHODS.get(method)
     if method not in dialect.methods.METHODS:  # of a package that extends the protocol
         return None
     if target is None:
-        return _drop(method)
+        return lambda value, lost: lost.append(method)  # noqa: ARG005  # the value has no place
     found: Converter | None = downgrader(revision).method_between(dialect.methods.METHODS[method].params, target.params)
     return found
 

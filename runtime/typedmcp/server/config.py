@@ -156,7 +156,9 @@ class ServerConfig:
         defaults = _defaults_of(handler, codec)
         self.handler = handler
         self.functions: dict[str, Callable[..., Any]] = functions_of(handler, options.get("methods", dialect.methods))
-        self.info: D.Implementation = _server_info(handler, defaults, options)
+        own = {name: options.get(name) for name in ("name", "version", "title")}
+        self._own_info: dict[str, Any] = {name: value for name, value in own.items() if value is not None}
+        self.describe(defaults.get("info") or D.Implementation(name=type(handler).__name__, version="0"))
         self.authorize_subscriptions: Callable[[Any, Any], Any] | None = subscription_check_of(handler)
         """The method of the handler that decides what a client may subscribe to, if it has one."""
         instructions = options.get("instructions")
@@ -214,18 +216,22 @@ class ServerConfig:
         """Gets the messages of all connections as they are on the wire."""
         self.telemetry: Instrumentation | None = options.get("telemetry", default_instrumentation())
         """Observes the requests of all connections, if there is one."""
-        self.result_meta: dict[str, Any] = {SERVER_INFO: D.to_builtins(self.info)}
-        """The members that every modern result has in its `_meta`."""
-        self.encoded_result_meta: msgspec.Raw = msgspec.Raw(msgspec.json.encode(self.result_meta))
-        encoded_meta = bytes(self.encoded_result_meta).replace(b"%", b"%%")
-        self.response_format: bytes = b'{"jsonrpc":"2.0","id":%d,"result":%.*b,"_meta":' + encoded_meta + b"}}"
-        """The format of a modern response, for its id and its result without the closing brace."""
         self.meta_copiers: dict[type, Callable[[Any, Any], Any]] = {}
         """For each class of results seen so far, a function that copies a result with another `_meta`."""
         self.workers: WorkerLink | None = None
         """The other workers that serve the same clients. The application with a shared store sets it."""
 
     # What a service may change while it is served
+
+    def describe(self, info: D.Implementation) -> None:
+        """Describe the server as `info` to clients from now on. Options that were given take precedence."""
+        self.info: D.Implementation = msgspec.structs.replace(info, **self._own_info)
+        self.result_meta: dict[str, Any] = {SERVER_INFO: D.to_builtins(self.info)}
+        """The members that every modern result has in its `_meta`."""
+        self.encoded_result_meta: msgspec.Raw = msgspec.Raw(msgspec.json.encode(self.result_meta))
+        encoded_meta = bytes(self.encoded_result_meta).replace(b"%", b"%%")
+        self.response_format: bytes = b'{"jsonrpc":"2.0","id":%d,"result":%.*b,"_meta":' + encoded_meta + b"}}"
+        """The format of a modern response, for its id and its result without the closing brace."""
 
     @property
     def instructions(self) -> str | None:
@@ -347,11 +353,8 @@ def _check_options(handler: object, options: ServerOptions) -> None:
     known, supported = option_names(ServerOptions), ", ".join(SUPPORTED)
     if unknown := [name for name in options if name not in known]:
         raise UsageError(unknown_option(unknown[0], known, " of ServerConfig"))
-    revisions, codec, grace = (
-        options.get("revisions", SUPPORTED),
-        options.get("codec", "msgspec"),
-        options.get("grace", 0),
-    )
+    revisions, codec = options.get("revisions", SUPPORTED), options.get("codec", "msgspec")
+    grace = options.get("grace", 0)
     check_list("revisions", revisions)
     if unsupported := [revision for revision in revisions if revision not in SUPPORTED]:
         raise UsageError(f"revisions: unknown revision {unsupported[0]!r}; supported: {supported}")
@@ -414,10 +417,3 @@ def _declared_capabilities(
     declared = options.get("capabilities") or defaults.get("capabilities") or capabilities_of(functions)
     check_extensions(declared.extensions or ())
     return declared
-
-
-def _server_info(handler: object, defaults: ServerDefaults, options: ServerOptions) -> D.Implementation:
-    """Return the server's description of itself; options override the defaults."""
-    info = defaults.get("info") or D.Implementation(name=type(handler).__name__, version="0")
-    given = {"name": options.get("name"), "version": options.get("version"), "title": options.get("title")}
-    return msgspec.structs.replace(info, **{member: value for member, value in given.items() if value is not None})

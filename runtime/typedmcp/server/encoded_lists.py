@@ -35,7 +35,7 @@ class EncodedList:
         Raises `KeyError` for a codec that has not compiled its conversion, and the errors of `encode_message`.
         """
         members = msgspec.structs.astuple(result)
-        if not _are_same(members, self._members):
+        if len(members) != len(self._members) or not all(map(_is_same, members, self._members)):
             self._members = tuple([each.copy() if isinstance(each, list) else each for each in members])
             self._encodings.clear()
             self._bytes = 0
@@ -49,10 +49,6 @@ class EncodedList:
                 self._encodings[codec] = found
                 self._bytes += len(text)
         return found
-
-
-def _are_same(members: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
-    return len(members) == len(others) and all(map(_is_same, members, others))
 
 
 def _is_same(member: Any, other: Any) -> bool:

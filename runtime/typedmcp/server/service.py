@@ -80,6 +80,10 @@ class AppLink(Protocol):
         """The other workers that serve the same clients. None without a shared store."""
         ...
 
+    def describe(self, info: D.Implementation) -> None:
+        """Describe the server to clients as `info` from now on. Options of a `ServerConfig` take precedence."""
+        ...
+
     def report(self, diagnostic: Diagnostic) -> None:
         """Pass a diagnostic to `on_diagnostic`."""
         ...
@@ -89,8 +93,8 @@ class Service:
     """A handler whose description may change while it is served. Derive a gateway from it.
 
     A service has methods like any handler, and these attributes, which are read whenever a client asks for them. A
-    subclass sets them, or has properties in their place. `info` and `changes` stay the same. Options that a
-    `ServerConfig` is made with take precedence.
+    subclass sets them, or has properties in their place. `changes` stays the same, and `info` is what
+    `AppLink.describe` changes. Options that a `ServerConfig` is made with take precedence.
     """
 
     info: D.Implementation = D.Implementation(name="service", version="0")

@@ -85,6 +85,11 @@ class ProcessGroup(Child):
                 return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
         return super()._wait_for_status()
 
+    def _settle(self, status: int) -> None:
+        super()._settle(status)
+        if status != 0:  # what a process that failed has started may keep its output open, which has no end then
+            self.signal(signal.SIGTERM)
+
     def signal(self, number: int) -> None:
         """Send a signal to the processes of the group that may be signalled."""
         with suppress(ProcessLookupError, PermissionError):

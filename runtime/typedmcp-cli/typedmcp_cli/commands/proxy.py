@@ -91,6 +91,8 @@ def _make_gateway(
     connect = make_connect_options(options)
     connect.pop("log_level", None)  # clients say which they want
     chosen: dict[str, Any] = {"connect": connect, "on_call": on_call, "audit_arguments": serving.audit_arguments}
+    # A client at standard input has started the server, in a way. Others are told nothing of its processes.
+    chosen.update(tell_causes=serving.http is None, on_stderr=_show_line)
     if target or options.config is None:
         entry = find_entry(target, options)
         if options.config is None:
@@ -99,6 +101,11 @@ def _make_gateway(
     if serving.reload:
         chosen["reload_seconds"] = 1.0
     return Gateway(servers=options.config, **chosen)
+
+
+def _show_line(_server: str, line: str) -> None:
+    sys.stderr.write(f"{visible(line)}\n")
+    sys.stderr.flush()
 
 
 def _open_audit(serving: ProxyOptions, stack: ExitStack) -> Callable[[AuditRecord], object] | None:

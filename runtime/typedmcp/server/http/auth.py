@@ -212,7 +212,7 @@ class Auth:
             needed = "a token that is bound to a key, with a proof," if "bearer" not in self._schemes else "a token"
             raise self._unauthorized(f"{needed} is required", root)
         principal = await self._verify(token)
-        if principal is None or _has_expired(principal):
+        if principal is None or (principal.expires is not None and principal.expires <= time.time()):
             raise self._unauthorized("the token is not valid, or has expired", root, "invalid_token")
         if scheme == "dpop" or "cnf" in principal.claims:
             await self._check_binding(principal, scheme, token, headers.get(b"dpop"), method, root)
@@ -348,7 +348,3 @@ class StaticTokens(Auth):
         """Return the principal of a token, or None."""
         # How long the search takes depends on the hash, which clients cannot predict without the key.
         return self._principals.get(self._hash(token))
-
-
-def _has_expired(principal: Principal) -> bool:
-    return principal.expires is not None and principal.expires <= time.time()

@@ -54,7 +54,7 @@ test-full: $(PROJECT) ## Run everything before a release: full products instead 
 	@for version in 3.11 3.12 3.13 3.14; do found=$$(tools/find_python $$version) || continue; \
 		FULL_PRODUCTS=1 $(MAKE) --no-print-directory test-all VENV=.venv-$$version PYTHON=$$found || exit 1; done
 
-mutants: $(PROJECT) ## Run the tests against seeded faults, in clones in .mutants: ONLY="<faults or rooms>" JOBS=2 (ARGS="--rooms-only", "--resume", "--check", …)
+mutants: $(PROJECT) ## Run the tests against seeded faults, in clones in .mutants: ONLY="<faults or rooms>" JOBS=2 (ARGS="--rooms-only", "--features", "--resume", …)
 	$(RUN) -m tests.mutants $(ONLY) --jobs $(or $(JOBS),1) $(ARGS)
 
 check: $(PROJECT) ## Lint, formats, import contracts, types (mypy and pyright, strict), and drift of the generated code

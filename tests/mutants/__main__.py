@@ -3,6 +3,9 @@
 A fault is tried against the tests of its room first, and against all fast tests only if those pass. Each fault has a
 line in the results, so that `--resume` goes on where a run was interrupted. The exit status is 1 if a fault is not
 caught that should be, or if the list does not fit the code.
+
+With `--features` it takes out features in place of faults, and runs the tests that rows of the specification name for
+them: each row must have one that fails.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ import msgspec
 
 from tests.mutants.checkout import Checkout, CheckoutError, StoppedError
 from tests.mutants.faults import ROOT, Fault, load_faults, select
+from tests.mutants.feature_trials import FeatureTrial
+from tests.mutants.features import find_row_problems, load_features
 from tests.mutants.trials import Result, Trial
 
 _CLONES = ROOT / ".mutants"
@@ -55,7 +60,7 @@ class Results:
 def main() -> int:
     options = _parser().parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C, so that no fault stays applied
-    faults = select(load_faults(), options.names)
+    faults = select(load_features() if options.features else load_faults(), options.names)
     try:
         return _check(faults, options) if options.check else _try_all(faults, options)
     except CheckoutError as error:
@@ -71,11 +76,12 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("names", nargs="*", metavar="NAME", help="a fault, or a room such as server/http; all by default")
     add("--jobs", type=int, default=1, metavar="N", help="faults at a time, each in a clone of its own")
+    add("--features", action="store_true", help="take out features, and run the tests that rows name for them")
     add("--rooms-only", action="store_true", help="do not run all tests for what those of the rooms do not catch")
     add("--resume", action="store_true", help="leave out the faults that the file of results has")
     add("--check", action="store_true", help="only check that the code with each fault can be made and imported")
     add("--checkout", type=Path, metavar="DIR", help="a checkout with a ready .venv, in place of clones of HEAD")
-    add("--results", type=Path, default=_CLONES / "results.jsonl", metavar="FILE", help="the file of results")
+    add("--results", type=Path, metavar="FILE", help="the file of results; by default in .mutants")
     add("--timeout", type=float, default=1200, metavar="SECONDS", help="time for the tests of one room")
     return parser
 
@@ -89,6 +95,7 @@ def _open_checkouts(options: argparse.Namespace) -> list[Checkout]:
 def _check(faults: Sequence[Fault], options: argparse.Namespace) -> int:
     """Check that each fault fits its file, and that the code with it can be made and imported."""
     problems = [problem for fault in faults if (problem := fault.find_problem(ROOT)) is not None]
+    problems += find_row_problems(load_features()) if options.features else []
     problems = problems or [*_find_problems(faults, _open_checkouts(options)[0])]
     print("\n".join([*problems, f"{len(faults)} faults, {len(problems)} problems"]))
     return 1 if problems else 0
@@ -103,13 +110,14 @@ def _find_problems(faults: Sequence[Fault], checkout: Checkout) -> Iterator[str]
 
 
 def _try_all(faults: Sequence[Fault], options: argparse.Namespace) -> int:
-    results = Results(options.results, is_resumed=options.resume)
+    file = options.results or _CLONES / ("features.jsonl" if options.features else "results.jsonl")
+    results = Results(file, is_resumed=options.resume)
     waiting = deque(fault for fault in faults if not results.has(fault, rooms_only=options.rooms_only))
     checkouts = _open_checkouts(options) if waiting else []
 
     def work(checkout: Checkout) -> None:
         checkout.check_tests()
-        trial = Trial(checkout, timeout=options.timeout, rooms_only=options.rooms_only)
+        trial = _make_trial(checkout, options)
         while waiting:
             results.add(trial.try_fault(waiting.popleft()))
 
@@ -126,12 +134,21 @@ def _try_all(faults: Sequence[Fault], options: argparse.Namespace) -> int:
     return _summarize(faults, results)
 
 
+def _make_trial(checkout: Checkout, options: argparse.Namespace) -> Trial | FeatureTrial:
+    if options.features:
+        checkout.use_interop()
+        return FeatureTrial(checkout, timeout=options.timeout)
+    return Trial(checkout, timeout=options.timeout, rooms_only=options.rooms_only)
+
+
 def _summarize(faults: Sequence[Fault], results: Results) -> int:
     """Print what was caught, and what is wrong. Return the exit status."""
     tried = [results.known[fault.name] for fault in faults]
     caught, seconds = sum(each.outcome == "caught" for each in tried), sum(each.seconds for each in tried)
     wrong = [*_find_wrong(faults, tried)]
-    print("\n".join([f"{caught} of {len(tried)} faults caught, in {seconds:.0f} s", *wrong]))
+    rows = sum(each.rows for each in tried)
+    kind = f"features, of {rows} rows," if rows else "faults"
+    print("\n".join([f"{caught} of {len(tried)} {kind} caught, in {seconds:.0f} s", *wrong]))
     return 1 if wrong else 0
 
 

@@ -16,8 +16,10 @@ from typing import Final, NamedTuple
 from tests.mutants.faults import CODEGEN, ROOT, Fault
 
 _PYTHON: Final = ".venv/bin/python"
+_ALL_OF_PYTEST: Final = (_PYTHON, "-m", "pytest", "-q", "--tb=no", "-p", "no:cacheprovider")
 _PYTEST: Final = (_PYTHON, "-m", "pytest", "-x", "-q", "-m", "not long", "-p", "no:cacheprovider")
 _FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (tests/[^\s\[]+)", re.MULTILINE)
+_FAILED_FRAME: Final = re.compile(r"^SUBFAILED\[(.+?)\] tests/server/test_frames\.py::", re.MULTILINE)
 _NO_TESTS: Final = 5
 """The status of pytest if it has collected nothing."""
 _ENDED_FROM_OUTSIDE: Final = (2, -signal.SIGINT, -signal.SIGTERM)
@@ -75,6 +77,12 @@ class Checkout:
             )
         return cls(root)
 
+    def use_interop(self) -> None:
+        """Use the clients and servers of others that this checkout has installed, if there are any."""
+        link, installed = self.root / ".interop", ROOT / ".interop"
+        if installed.exists() and not link.exists():
+            link.symlink_to(installed.resolve())
+
     def check_tests(self) -> None:
         """Collect all tests, which leaves compiled modules for later runs. Raises `CheckoutError` if that fails."""
         self._run(*_PYTEST, "--collect-only", "tests", compiles=True)
@@ -111,6 +119,22 @@ class Checkout:
         if found is None and status in _ENDED_FROM_OUTSIDE:
             raise StoppedError(f"pytest ended with status {status}: somebody has ended it")
         return Run(False, found[1] if found else f"pytest ended with status {status}")
+
+    def run_all(self, tests: Sequence[str], timeout: float) -> set[str]:
+        """Run tests to the end, also long ones. Return those that failed, or did not end in time.
+
+        Cases of frames are `tests/vectors/frames.toml::case`. Raises `CheckoutError` if pytest cannot run the tests.
+        """
+        try:
+            status, output = self._execute([*_ALL_OF_PYTEST, *tests], timeout)
+        except subprocess.TimeoutExpired:
+            if len(tests) == 1:
+                return {*tests}
+            return {failed for test in tests for failed in self.run_all([test], timeout)}
+        if status not in (0, 1):
+            raise CheckoutError(f"pytest ended with status {status}: {output.strip()[-300:]}")
+        frames = {f"tests/vectors/frames.toml::{case}" for case in _FAILED_FRAME.findall(output)}
+        return {*_FAILED.findall(output), *frames}
 
     def stop(self) -> None:
         """End the program that runs, and start no other."""

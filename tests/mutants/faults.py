@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
+from typing import TypeVar
 
 import msgspec
 
@@ -68,10 +70,13 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for path in (root / file for file in self.files):
             text = path.read_text(encoding="utf-8") if path.is_file() else ""
             if (count := text.count(self.old)) != 1:
-                return f"faults.toml: {self.name}: `old` occurs {count} times in {path}, expected once"
+                return f"{self.name}: `old` occurs {count} times in {path}, expected once"
             if path.suffix == ".py" and (error := _find_syntax_error(self.change(text))) is not None:
-                return f"faults.toml: {self.name}: with `new`, {path} is not Python: {error}"
-        return None if self.old != self.new else f"faults.toml: {self.name}: `new` equals `old`"
+                return f"{self.name}: with `new`, {path} is not Python: {error}"
+        return None if self.old != self.new else f"{self.name}: `new` equals `old`"
+
+
+F = TypeVar("F", bound=Fault)
 
 
 def _find_syntax_error(text: str) -> SyntaxError | None:
@@ -88,9 +93,9 @@ def load_faults() -> list[Fault]:
     return [msgspec.convert({"name": name, **entry}, Fault) for name, entry in entries.items()]
 
 
-def select(faults: list[Fault], wanted: list[str]) -> list[Fault]:
+def select(faults: Sequence[F], wanted: list[str]) -> list[F]:
     """Return the faults with these names or in these rooms; all, if none is named. Raises `SystemExit` for others."""
     known = {fault.name for fault in faults} | {fault.room for fault in faults}
     if unknown := [name for name in wanted if name not in known]:
-        raise SystemExit(f"no fault and no room has the name {unknown[0]!r}; see tests/mutants/faults.toml")
+        raise SystemExit(f"no fault and no room has the name {unknown[0]!r}; see tests/mutants")
     return [fault for fault in faults if not wanted or fault.name in wanted or fault.room in wanted]

@@ -30,6 +30,8 @@ class Result(msgspec.Struct, frozen=True, omit_defaults=True):
     """The test that has noticed the fault, or the reason of the outcome."""
     is_beyond_rooms: bool = False
     """True if the tests of the rooms have passed, and all tests were run."""
+    rows: int = 0
+    """Rows of the specification whose feature was taken out."""
 
     def __str__(self) -> str:
         words = "NOT CAUGHT" if self.outcome == "not caught" else self.outcome

@@ -182,6 +182,19 @@ def test_metadata_of_a_resource_are_found_at_both_well_known_urls(place: str) ->
     run(main)
 
 
+def test_metadata_of_a_resource_are_found_where_the_challenge_says() -> None:
+    async def main() -> None:
+        async with protected() as (url, script, server):
+            elsewhere = "/.well-known/of-this-endpoint"
+            script.challenge = 'Bearer resource_metadata="{url}' + elsewhere + '"'
+            tried = describe_at(script, elsewhere)
+            await call(url, sign_in())
+            assert tried == [elsewhere]
+            assert server.forms()[0]["resource"] == url
+
+    run(main)
+
+
 def describe_at(script: ProtectedScript, place: str) -> list[str]:
     """Serve the metadata of the resource at one path. Return the paths that are tried."""
     tried: list[str] = []
@@ -223,6 +236,17 @@ def test_the_resource_is_the_server_or_above_it_in_either_case(resource: str) ->
             script.resource["resource"] = named
             await call(url, sign_in())
             assert asked_for(server, "resource") == server.forms()[0]["resource"] == named
+
+    run(main)
+
+
+def test_the_case_of_the_host_of_a_resource_does_not_matter() -> None:
+    async def main() -> None:
+        async with protected() as (url, script, server):
+            named = url.replace("http://127.0.0.1", "HTTP://LOCALHOST")
+            script.resource["resource"] = named
+            await call(url.replace("127.0.0.1", "localhost"), sign_in())
+            assert server.forms()[0]["resource"] == named
 
     run(main)
 

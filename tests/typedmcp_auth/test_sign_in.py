@@ -17,9 +17,9 @@ import typedmcp
 import typedmcp_auth as auth
 import typedmcp_hosts
 from tests.cases import each
-from tests.client.http.scripted_http import Request, Wire
+from tests.client.http.scripted_http import Request, Wire, serving
 from tests.server.scripted import run
-from tests.typedmcp_auth.scripted import pass_time, protected, sign_in, visit
+from tests.typedmcp_auth.scripted import ProtectedScript, pass_time, protected, sign_in, visit
 from typedmcp_cli.options import CommonOptions
 from typedmcp_cli.targets import run_with_client
 
@@ -131,6 +131,28 @@ def test_missing_scopes_are_requested_beside_the_known_ones_and_only_once() -> N
     run(main)
 
 
+def test_servers_with_one_storage_get_tokens_of_their_own() -> None:
+    async def main() -> None:
+        storage = auth.MemoryStorage()
+        async with protected() as (url, script, server):
+            other = ProtectedScript(server)
+            async with serving(other) as second:
+                await call(url, sign_in(storage=storage))
+                await call(second, sign_in(storage=storage))
+            assert {*script.seen} & {*other.seen} == {""}
+            assert [form["resource"] for form in server.forms()] == [url, second]
+
+    run(main)
+
+
+@each(
+    "uri", ["http://example.com/callback", "https://127.0.0.1/callback", "http://127.0.0.1.example.com/", "app:/back"]
+)
+def test_a_redirect_uri_is_on_this_machine(uri: str) -> None:
+    with pytest.raises(typedmcp.UsageError, match="redirect_uri must be"):
+        auth.BrowserSignIn(visit, redirect_uri=uri)
+
+
 def test_another_authorization_server_gets_no_credentials_of_the_first() -> None:
     async def main() -> None:
         async with protected() as (url, script, first), protected() as (_, _, second):
@@ -159,7 +181,10 @@ def test_credentials_of_a_registered_client_do_not_move_to_another_authorization
 
 
 LIES: dict[str, tuple[dict[str, Any], str]] = {
-    "another issuer": ({"metadata": {"issuer": "http://127.0.0.1:1"}}, "expected 'http"),
+    "another issuer": (
+        {"metadata": {"issuer": "http://127.0.0.1:1"}},
+        r"the issuer is 'http://127\.0\.0\.1:1', expected",
+    ),
     "no PKCE": ({"metadata": {"code_challenge_methods_supported": None}}, "PKCE"),
     "plain PKCE": ({"metadata": {"code_challenge_methods_supported": ["plain"]}}, "PKCE"),
     "an endpoint over HTTP": ({"metadata": {"token_endpoint": "http://example.com/token"}}, "must use https"),

@@ -704,6 +704,16 @@ async def test_a_handler_can_require_more_scopes(wire: str, sessions: bool) -> N
         assert reply.json["error"]["data"] == {"requiredScopes": ["files:read", "files:write"]}
 
 
+@each("wire", [*LEGACY, MODERN_REVISION])
+@in_loop
+async def test_the_challenge_of_a_handler_names_the_scopes_of_every_request_as_well(wire: str) -> None:
+    async with serving(auth=auth(scopes=["base"])) as served:
+        served.bearer = "ann:base"
+        reply = await scoped(served, wire, scopes=["files:write"])
+        assert reply.status == 403
+        assert challenge(reply)["scope"] == "base files:write"
+
+
 @each("wire", [*LEGACY[1:], MODERN_REVISION])
 @in_loop
 async def test_a_handler_that_waits_can_require_more_scopes(wire: str) -> None:

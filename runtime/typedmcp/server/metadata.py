@@ -136,12 +136,11 @@ class MetadataCache:
         """
         if len(raw) > self._entry_bytes:
             return None
-        places = [place for name in _OWN_NAMES if (place := raw.find(name)) >= 0]
-        if not places:
-            return None
         found = None
         if _ONLY_MEMBERS.fullmatch(raw):
             common, own = b"{}", raw
+        elif not (places := [place for name in _OWN_NAMES if (place := raw.find(name)) >= 0]):
+            return None
         elif (found := _FIRST_MEMBERS.match(raw)) is not None:
             common, own = b"{" + raw[found.end() :], b"{%b}" % found[1][:-1]
         elif (found_last := _LAST_MEMBERS.match(raw, max(0, raw.rfind(b",", 0, min(places))))) is not None:

@@ -516,7 +516,7 @@ async def test_nobody_waits_for_a_stream_that_was_cancelled_while_its_events_wer
     async with serving(store=store) as served:
         session = await served.session()
         state = served.app.state
-        stream = state.open_stream(send, None, StreamLog(store, session.id, "a", b"{}", state.spawn))
+        stream = state.open_stream(send, None, StreamLog(store, session.id, "a", lambda: b"{}", state.spawn))
         assert stream is not None
         pumping = asyncio.ensure_future(stream.pump())
         assert stream.put(b"x" * (stream.buffer + 1))

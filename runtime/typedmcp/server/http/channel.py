@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
@@ -294,7 +295,7 @@ class HttpChannel(msgspec.Struct, StreamChannel, eq=False):
     def _new_log(self, ctx: RequestInfo) -> StreamLog | None:
         if self.target.stored_id is None:
             return None
-        state, final_event = self.target.state, encode_error(ctx.id, CallLostError.CODE, _CALL_LOST)
+        state, final_event = self.target.state, partial(encode_error, ctx.id, CallLostError.CODE, _CALL_LOST)
         return StreamLog(state.store, self.target.stored_id, state.unique_name(), final_event, state.spawn)
 
     def disconnect(self, retry: float) -> None:

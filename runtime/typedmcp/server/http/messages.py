@@ -134,9 +134,8 @@ def check_accept(headers: Headers, *required: bytes) -> None:
 
 def accepts(headers: Headers, media: bytes) -> bool:
     """Return whether the header `Accept` allows a media type."""
-    return not _media_ranges(headers.get(b"accept", b"*/*")).isdisjoint(
-        (b"*/*", media.partition(b"/")[0] + b"/*", media)
-    )
+    ranges = _media_ranges(headers.get(b"accept", b"*/*"))
+    return media in ranges or not ranges.isdisjoint((b"*/*", media.partition(b"/")[0] + b"/*"))
 
 
 def cache_short_values(parse: Callable[[bytes], T]) -> Callable[[bytes], T]:

@@ -285,12 +285,14 @@ class StreamChannel(Channel):
 class StreamLog:
     """The stored events of one stream, with which a client can resume it.
 
-    `final_event` is the last event of the stream if this process dies. `spawn` runs a coroutine in a task.
+    `final_event` returns the last event of the stream if this process dies. `spawn` runs a coroutine in a task.
     """
 
     __slots__ = ("_final_event", "_session", "_store", "exists", "has_ended", "is_immediate", "name", "spawn")
 
-    def __init__(self, store: Store, session: str, name: str, final_event: bytes, spawn: Callable[..., Any]) -> None:
+    def __init__(
+        self, store: Store, session: str, name: str, final_event: Callable[[], bytes], spawn: Callable[..., Any]
+    ) -> None:
         self.name: str = name
         self.spawn: Callable[..., Any] = spawn
         self.exists: bool = False
@@ -310,8 +312,8 @@ class StreamLog:
         if self.exists:
             number = await self._store.append_events(self._session, self.name, events, last=last)
         else:
-            stream = self._session, self.name, self._final_event
-            number = await self._store.create_stream(*stream, events, last=last)
+            final_event = b"" if last else self._final_event()
+            number = await self._store.create_stream(self._session, self.name, final_event, events, last=last)
             self.exists = True
         self.has_ended = last
         return [f"{self.name}.{at}" for at in range(number - len(events) + 1, number + 1)]
@@ -320,7 +322,7 @@ class StreamLog:
         """End the stream as soon as the store can be reached: the store lacks events that the client may have seen."""
         for pause in range(1, _FINAL_EVENT_ATTEMPTS):
             try:
-                await self._store.append_events(self._session, self.name, [self._final_event], last=True)
+                await self._store.append_events(self._session, self.name, [self._final_event()], last=True)
             except StreamNotFoundError:
                 return
             except ConnectionError:

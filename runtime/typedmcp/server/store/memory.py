@@ -133,8 +133,7 @@ class MemoryStore:
         used = self._use(session)
         if used is None:
             return False
-        if used.uris is None:
-            used.uris = set()
+        used.uris = used.uris or set()
         if uri in used.uris:
             return True
         if len(used.uris) >= limit:
@@ -163,8 +162,7 @@ class MemoryStore:
         """Create a stream with its first events. Raises `StreamNotFoundError` if the session does not exist."""
         used = self._use_existing(session)
         self._drop_stream(session, used, stream)
-        if used.streams is None:
-            used.streams = {}
+        used.streams = used.streams or {}
         target = used.streams[stream] = _MemoryStream(final_event)
         self._kept_bytes.count(used.client, EVENT_STREAM_BYTES)
         return self._append((session, stream), used, target, events, last=last)
@@ -303,14 +301,9 @@ class MemoryStore:
         self._drop_stream(session, self._sessions.get(session) or self._unused[session], name)
 
     def _sweep(self, now: float) -> None:
-        expired: list[str] = []
         for sessions in (self._sessions, self._unused):
-            for id, session in sessions.items():
-                if session.expires > now:
-                    break
-                expired.append(id)
-        for id in expired:
-            self._drop_session(id)
+            for id, _ in list(takewhile(lambda item: item[1].expires <= now, sessions.items())):
+                self._drop_session(id)
         self._drop_due_streams(now)
 
     def _drop_due_streams(self, now: float) -> None:

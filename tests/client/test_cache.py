@@ -122,13 +122,6 @@ def test_a_result_is_valid_for_its_time_to_live_and_at_most_a_day(ttl_ms: float,
     assert MAX_TTL == DAY
 
 
-def test_the_maximum_time_to_live_can_be_chosen() -> None:
-    cache = ResponseCache(max_ttl=5)
-    cache.put(TOOLS, b"x", math.inf, now=100)
-    assert cache.get(TOOLS, 104.9)
-    assert cache.get(TOOLS, 105) is None
-
-
 def test_each_page_expires_on_its_own() -> None:
     cache = ResponseCache()
     second = key_of("tools/list", {"cursor": "2"})

@@ -12,6 +12,7 @@ from tests.cases import each
 from tests.client.test_misbehaviour import Script, played
 from tests.server.scripted import Json, run
 from typedmcp.limits import Limits
+from typedmcp.protocol.diagnostics import DiagnosticKind
 
 
 def page(*names: str, cursor: str | None = None, ttl: int = 0) -> Json:
@@ -49,23 +50,56 @@ def test_a_cursor_may_repeat(cursor: str) -> None:
     run(main)
 
 
-@each("ttl", [0, 60_000])
-def test_a_list_without_an_end_ends_at_the_limit_of_pages(ttl: int) -> None:
+ENDLESS: dict[str, list[Json]] = {
+    "the same page": [page("a", cursor="1")] * 2,
+    "no page": [page(cursor="1")] * 2,
+    "two pages in turn": [page("a", cursor="1"), page("b", cursor="2"), page("a", cursor="1")],
+    "parts of pages": [page("a", "b", cursor="1"), page("c", cursor="2"), page("b", "c", cursor="2")],
+    "from the cache": [page("a", cursor="1", ttl=60_000)] * 2,
+}
+"""Pages after which a list has ended: they bring nothing new, under a cursor that repeats."""
+
+
+@each("strict", [False, True])
+@each("pages", ENDLESS.values(), ids=ENDLESS)
+def test_a_list_that_goes_on_without_anything_new_ends_with_what_was_found(pages: list[Json], strict: bool) -> None:
+    names = dict.fromkeys(tool["name"] for each in pages for tool in each["tools"])
+
     async def main() -> None:
-        async with played(limits=Limits(list_pages=5)) as (client, script):
-            serving = asyncio.create_task(answer(script, *[page("a", cursor="again", ttl=ttl)] * 9))
-            with pytest.raises(typedmcp.ProtocolError, match="more than 5 pages of tools"):
-                await listed(client)
-            serving.cancel()
-            await asyncio.wait([serving])
+        async with played(strict=strict) as (client, script):
+            listing = asyncio.create_task(listed(client))
+            await answer(script, *pages)
+            if strict:
+                with pytest.raises(typedmcp.ProtocolError, match="nextCursor: it repeats"):
+                    await listing
+                return
+            assert await listing == [*names]
+            assert [(report.kind, report.method) for report in script.reports] == [
+                (DiagnosticKind.TOLERATED, "tools/list")
+            ]
+            assert await script.settled() == []
 
     run(main)
 
 
-def test_other_tasks_run_while_an_endless_list_is_read_from_the_cache() -> None:
+def test_a_list_without_an_end_ends_at_the_limit_of_pages() -> None:
     async def main() -> None:
-        async with played(limits=Limits(list_pages=50)) as (client, script):
-            serving = asyncio.create_task(answer(script, *[page("a", cursor="again", ttl=60_000)] * 2))
+        async with played(limits=Limits(list_pages=5)) as (client, script):
+            listing = asyncio.create_task(listed(client))
+            pages = [page(*"a" * (number % 2), cursor=str(number)) for number in range(5)]
+            await answer(script, *pages)
+            with pytest.raises(typedmcp.ProtocolError, match="more than 5 pages of tools"):
+                await listing
+
+    run(main)
+
+
+def test_other_tasks_run_while_a_long_list_is_read_from_the_cache() -> None:
+    async def main() -> None:
+        async with played() as (client, script):
+            listing = asyncio.create_task(listed(client))
+            await answer(script, *[page(cursor=str(number), ttl=60_000) for number in range(50)], page(ttl=60_000))
+            await listing
             turns = 0
 
             async def count() -> None:
@@ -75,12 +109,11 @@ def test_other_tasks_run_while_an_endless_list_is_read_from_the_cache() -> None:
                     turns += 1
 
             counting = asyncio.create_task(count())
-            with pytest.raises(typedmcp.ProtocolError, match="more than 50 pages"):
-                await listed(client)
+            assert await listed(client) == []
             assert turns >= 49
             counting.cancel()
             await asyncio.wait([counting])
-            await serving
+            assert await script.settled() == []
 
     run(main)
 

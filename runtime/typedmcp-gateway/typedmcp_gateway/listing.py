@@ -28,6 +28,13 @@ class ListPlace(NamedTuple):
     """The member of an item that identifies it, in JSON."""
     key_attribute: str
 
+    def names(self, page: Any) -> list[str]:
+        """Return what identifies the items of a page, which is typed or plain JSON."""
+        if is_object(page):
+            items: list[Any] = page[self.member]
+            return [item[self.key] for item in items]
+        return [getattr(item, self.key_attribute) for item in getattr(page, self.attribute)]
+
 
 LISTS: Final[Mapping[str, ListPlace]] = {
     "tools/list": ListPlace("tools", "tools", "tools", "name", "name"),

@@ -137,12 +137,23 @@ class Router:
         *,
         is_plain: bool,
     ) -> list[Any]:
-        """Return the pages of a server, to the last one: clients of several frameworks read only one page."""
+        """Return the pages of a server, to the last one: clients of several frameworks read only one page.
+
+        They end with a page that brings nothing new, and has a cursor that an earlier page had.
+        """
         pages: list[Any] = []
+        names, cursors = set[str](), set[int]()
         while not pages or (cursor and len(pages) < _MAX_PAGES):
             own = _replace(params, cursor=cursor)
-            pages.append(_decoded(await self._forwarder.forward(server, own, ctx, caller, is_plain=is_plain)))
-            cursor = _next_cursor(pages[-1])
+            page = _decoded(await self._forwarder.forward(server, own, ctx, caller, is_plain=is_plain))
+            cursor = _next_cursor(page)
+            new = {*LISTS[ctx.method].names(page)} - names
+            if cursor is not None and not new and hash(cursor) in cursors:
+                page = {**page, "nextCursor": None} if is_object(page) else _replace(page, next_cursor=None)
+                cursor = None
+            names |= new
+            cursors.add(hash(cursor))
+            pages.append(page)
         return pages
 
     # Resources and completion

@@ -24,7 +24,7 @@ from typedmcp.client.requests.encoder import META_PLACEHOLDER
 from typedmcp.client.results.cache import ResponseCache
 from typedmcp.client.results.server_description import ServerDescription
 from typedmcp.client.session.subscriptions import Subscription
-from typedmcp.errors import InvalidParamsError, ProtocolError, UsageError
+from typedmcp.errors import UsageError
 from typedmcp.limits import DEFAULT_LIMITS, Limits
 from typedmcp.protocol import guesses
 from typedmcp.protocol.diagnostics import Diagnostic
@@ -407,43 +407,19 @@ class Client:
 
     def tools(self, **options: Unpack[CallOptions]) -> AsyncIterator[D.Tool]:
         """Iterate over all tools. Pages are requested as they are needed."""
-        return self._list(self.list_tools, "tools", "name", options)
+        return self._calls.list_items("tools/list", "tools", "name", options)
 
     def resources(self, **options: Unpack[CallOptions]) -> AsyncIterator[D.Resource]:
         """Iterate over all resources. Pages are requested as they are needed."""
-        return self._list(self.list_resources, "resources", "uri", options)
+        return self._calls.list_items("resources/list", "resources", "uri", options)
 
     def resource_templates(self, **options: Unpack[CallOptions]) -> AsyncIterator[D.ResourceTemplate]:
         """Iterate over all resource templates. Pages are requested as they are needed."""
-        return self._list(self.list_resource_templates, "resource_templates", "uri_template", options)
+        return self._calls.list_items("resources/templates/list", "resource_templates", "uri_template", options)
 
     def prompts(self, **options: Unpack[CallOptions]) -> AsyncIterator[D.Prompt]:
         """Iterate over all prompts. Pages are requested as they are needed."""
-        return self._list(self.list_prompts, "prompts", "name", options)
-
-    async def _list(self, fetch: Callable[..., Any], member: str, key: str, options: CallOptions) -> AsyncIterator[Any]:
-        """Iterate over the items of all pages. If the server rejects a cursor, begin again, once, with the others."""
-        limit = self._connection.limits.list_pages
-        cursor: str | None = None
-        seen: set[str] = set()
-        has_begun_again = False
-        for _ in range(limit):
-            try:
-                page = await fetch(cursor, **options)
-            except InvalidParamsError:
-                if cursor is None or has_begun_again:
-                    raise
-                cursor, has_begun_again = None, True
-                continue
-            for item in getattr(page, member):
-                if not has_begun_again or getattr(item, key) not in seen:
-                    yield item
-                seen.add(getattr(item, key))
-            cursor = page.next_cursor
-            if cursor is None:
-                return
-            await asyncio.sleep(0)  # pages from the cache come without waiting
-        raise ProtocolError(f"the server has more than {limit} pages of {member}")
+        return self._calls.list_items("prompts/list", "prompts", "name", options)
 
     # Changes
 

@@ -112,10 +112,12 @@ class LegacyTaskCalls:
                 page = _decode_page(raw)
             except (msgspec.MsgspecError, ValueError) as error:
                 raise ProtocolError(f"tools/list: result: {error}") from error
+            known = len(self._support)
             for tool in page.tools:
                 self._support[tool.name] = "forbidden" if tool.execution is None else tool.execution.support
+            is_endless = page.cursor == cursor and len(self._support) == known
             cursor = page.cursor
-            if not cursor or name in self._support or len(self._support) > _MAX_TOOLS:
+            if not cursor or is_endless or name in self._support or len(self._support) > _MAX_TOOLS:
                 return
 
     # Tasks

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
@@ -147,6 +148,42 @@ class CallRunner:
         if is_end and self._incoming.tolerate("result.nextCursor: an empty cursor was read as absent", method):
             page.next_cursor = None
         return page
+
+    async def list_items(self, method: str, member: str, key: str, options: CallOptions) -> AsyncGenerator[Any]:
+        """Iterate over the items of all pages, whose names are the attribute `key`.
+
+        If the server rejects a cursor, begin again, once, with the others. The list ends at a page that brings nothing
+        new, and has a cursor that an earlier page had.
+        """
+        limit = self._connection.limits.list_pages
+        cursor: str | None = None
+        seen, cursors = set[str](), set[int]()
+        has_begun_again = False
+        for _ in range(limit):
+            try:
+                page = await self.list_page(method, cursor, options)
+            except InvalidParamsError:
+                if cursor is None or has_begun_again:
+                    raise
+                cursor, has_begun_again = None, True
+                cursors.clear()
+                continue
+            items = {getattr(item, key): item for item in getattr(page, member)}
+            cursor = page.next_cursor
+            if items.keys() <= seen and hash(cursor) in cursors:
+                text = f"result.nextCursor: it repeats, and brings no more {member}: the list was read as ended"
+                if not self._incoming.tolerate(text, method):
+                    raise ProtocolError(text)
+                return
+            for name, item in items.items():
+                if not has_begun_again or name not in seen:
+                    yield item
+            if cursor is None:
+                return
+            seen.update(items)
+            cursors.add(hash(cursor))  # a cursor may be as long as a message
+            await asyncio.sleep(0)  # pages from the cache come without waiting
+        raise ProtocolError(f"the server has more than {limit} pages of {member}")
 
     # Rounds of input
 
@@ -315,12 +352,10 @@ class CallRunner:
         if error.code != HeaderMismatchError.CODE or method != "tools/call":
             return False
         name = params.get("name") if is_mapping(params) else params.name
-        cursor: str | None = None
-        for _ in range(self._connection.limits.list_pages):  # listing tools updates their headers
-            page = await self.list_page("tools/list", cursor, {"fresh": True})
-            if page.next_cursor is None or any(tool.name == name for tool in page.tools):
-                break
-            cursor = page.next_cursor
+        async with aclosing(self.list_items("tools/list", "tools", "name", {"fresh": True})) as tools:
+            async for tool in tools:  # which updates their headers
+                if tool.name == name:
+                    break
         return True
 
     def _start_call(

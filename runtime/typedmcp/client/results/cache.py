@@ -60,27 +60,20 @@ class _CachedResult:
 class ResponseCache:
     """Results by their requests. The least recently used are dropped first.
 
-    `entries` and `size` (in bytes) limit the whole cache, `max_ttl` (in seconds) the age of each result.
+    `entries` and `size` (in bytes) limit the whole cache.
     """
 
-    def __init__(
-        self, entries: int = _MAX_ENTRIES, size: int = DEFAULT_LIMITS.cache_bytes, max_ttl: float = MAX_TTL
-    ) -> None:
+    def __init__(self, entries: int = _MAX_ENTRIES, size: int = DEFAULT_LIMITS.cache_bytes) -> None:
         self.generation: int = 0
         """The number of invalidations. Note it when a request is sent, for `put`."""
+        self.size: int = 0
+        """The bytes in use."""
         self._entries: OrderedDict[CacheKey, _CachedResult] = OrderedDict()
-        self._free_bytes = size
         self._max_bytes = size
         self._max_entries = entries
-        self._max_ttl = max_ttl
 
     def __len__(self) -> int:
         return len(self._entries)
-
-    @property
-    def size(self) -> int:
-        """The bytes in use."""
-        return self._max_bytes - self._free_bytes
 
     def get(self, key: CacheKey, now: float) -> bytes | None:
         """Return the bytes of a result that has not expired."""
@@ -114,10 +107,10 @@ class ResponseCache:
         size = len(result) + len(key[1])
         if not ttl_ms > 0 or size > self._max_bytes or generation not in (None, self.generation):
             return
-        expires = now + min(ttl_ms, self._max_ttl * 1000) / 1000
+        expires = now + min(ttl_ms, MAX_TTL * 1000) / 1000
         self._entries[key] = _CachedResult(bytes(result), expires, size, is_public)
-        self._free_bytes -= size
-        while self._free_bytes < 0 or len(self._entries) > self._max_entries:
+        self.size += size
+        while self.size > self._max_bytes or len(self._entries) > self._max_entries:
             self._drop(next(iter(self._entries)))
 
     def invalidate(self, method: str) -> None:
@@ -146,10 +139,10 @@ class ResponseCache:
         """Drop all results."""
         self.generation += 1
         self._entries.clear()
-        self._free_bytes = self._max_bytes
+        self.size = 0
 
     def _drop(self, key: CacheKey) -> None:
-        self._free_bytes += self._entries.pop(key).size
+        self.size -= self._entries.pop(key).size
 
 
 def _uri(key: CacheKey) -> str:

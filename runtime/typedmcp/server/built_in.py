@@ -55,12 +55,11 @@ def _discover(_params: Any, ctx: Context) -> Any:
     result = D.DiscoverResult(
         supported_versions=config.revisions,
         capabilities=config.capabilities,
+        instructions=config.instructions,
         result_type="complete",
         cache_scope="public",
         ttl_ms=0,
     )
-    if config.instructions is not None:
-        result.instructions = config.instructions
     return result if config.codec == "msgspec" else to_model(result)
 
 

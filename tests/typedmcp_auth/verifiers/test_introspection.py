@@ -12,9 +12,10 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+import typedmcp
 from tests.cases import each
 from tests.client.http.scripted_http import Request, Wire
-from tests.server.http.asgi_driver import in_loop
+from tests.server.http.asgi_driver import in_loop, serving
 from tests.typedmcp_auth.verifiers.issuer import EC_KEY, RESOURCE, Issuer, issuing, verified
 from typedmcp import Limits, Principal, UsageError
 from typedmcp_auth import IntrospectionVerifier
@@ -139,8 +140,33 @@ async def test_invented_tokens_do_not_flood_the_authorization_server() -> None:
         found = await asyncio.gather(*calls, return_exceptions=True)
         refused = [one for one in found if isinstance(one, ConnectionError)]
         assert len(refused) == 400 - 16 - 256
-        assert "too many tokens wait" in str(refused[0])
+        assert "272 tokens wait for introspection (max_waiting)" in str(refused[0])
         assert len(issuer.requests) == 16 + 256
+
+
+@in_loop
+async def test_invented_tokens_of_one_address_leave_places_to_others() -> None:
+    async with issuing(active={"t": active()}, gate=asyncio.Event()) as issuer:
+        assert issuer.gate is not None
+        verifier = verifier_of(issuer, endpoint=f"{issuer.url}/introspect")
+        async with serving(auth=typedmcp.Auth(verifier)) as served:
+            for address in ("10.0.0.3", "2001:db8::1", "2001:db8::2"):  # two addresses of one network
+                served.address = address
+                for number in range(200):
+                    served.bearer = f"{address} {number}".replace(":", "-").replace(" ", "-")
+                    served.ask("tools/list")
+            served.address, served.bearer = "10.0.0.1", "t"
+            asked = served.ask("tools/list")
+            while len(issuer.requests) < 4 + 4 + 1:
+                await asyncio.sleep(0.001)
+            assert b"token=t&" in issuer.requests[-1].body, "the client waits for what others have invented"
+            refused = [each for each in served.opened if each.is_done and each.status == 503]
+            assert len(refused) == 3 * 200 - 2 * 68
+            issuer.gate.set()
+            assert (await asked.reply()).status == 200
+            for each in served.opened:
+                await each.done()
+            assert len(issuer.requests) == 2 * 68 + 1
 
 
 @in_loop
@@ -205,6 +231,8 @@ async def test_a_huge_token_is_not_sent() -> None:
         ({"endpoint": "http://auth.test/introspect"}, "endpoint must use https"),
         ({"audience": ""}, "audience must be"),
         ({"cache_seconds": "1"}, "cache_seconds"),
+        ({"max_requests": 0}, "max_requests must be at least 1, not 0"),
+        ({"max_waiting": 1.5}, "max_waiting must be an integer"),
     ],
     ids=repr,
 )

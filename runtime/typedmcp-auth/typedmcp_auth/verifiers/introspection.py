@@ -8,14 +8,16 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
+from collections import Counter
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Final
 
 from typedmcp import Principal
 from typedmcp.auth import AuthRequest, AuthResponse
-from typedmcp.building import check_seconds, decode_json, is_object
+from typedmcp.building import FairLimit, check_integer, check_seconds, decode_json, is_object
 from typedmcp.errors import SignInError, UsageError
 from typedmcp.limits import DEFAULT_LIMITS, Limits
+from typedmcp.server.http.asgi import client_of
 from typedmcp_auth.discovery import ServerMetadata
 from typedmcp_auth.tokens import ClientCredential, authenticate
 from typedmcp_auth.verifiers.cache import VerifiedTokens
@@ -28,12 +30,8 @@ _INACTIVE_SECONDS: Final = 10.0
 """Seconds for which a token that is not valid is remembered."""
 _DISCOVERY_SECONDS: Final = 10.0
 """Seconds after a failed discovery until the next one."""
-_CONCURRENT: Final = 16
-"""Requests at a time. Tokens cost a client nothing to invent, and each unknown one is a request."""
 _TIMEOUT: Final = 15.0
 """Seconds that a call waits for an answer, with the time until it is its turn."""
-_WAITING: Final = 256
-"""Tokens that wait for such a request; further ones get an error at once."""
 
 
 class IntrospectionVerifier:
@@ -51,6 +49,10 @@ class IntrospectionVerifier:
     revoked is accepted. `subject_claim` is the member that identifies the user or program; a token without it is not
     valid. `tls` is the context for requests.
 
+    Tokens cost a client nothing to invent, and each unknown one is a request. There are at most `max_requests` at a
+    time, which the addresses of clients take in turn, and `max_waiting` further tokens wait for one. One address has
+    at most `limits.client_share_percent` of each. Tokens beyond that get `ConnectionError` at once: status 503.
+
     Raises `UsageError` for options that make no sense.
     """
 
@@ -67,8 +69,14 @@ class IntrospectionVerifier:
         cache_seconds: float = 60.0,
         subject_claim: str = "sub",
         tls: ssl.SSLContext | None = None,
+        max_requests: int = 16,
+        max_waiting: int = 256,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
+        for name, number in (("max_requests", max_requests), ("max_waiting", max_waiting)):
+            check_integer(name, number)
+            if number < 1:
+                raise UsageError(f"{name} must be at least 1, not {number}")
         check_issuer(issuer)
         check_seconds("cache_seconds", cache_seconds)
         check_option_url(issuer if endpoint is None else endpoint, "issuer" if endpoint is None else "endpoint")
@@ -87,9 +95,18 @@ class IntrospectionVerifier:
         self._documents = Documents(issuer, limits, tls)
         self._cache = VerifiedTokens(limits.verified_token_bytes)
         self._open: dict[bytes, asyncio.Task[Principal | None]] = {}
-        self._slots = asyncio.Semaphore(_CONCURRENT)
+        self._places = max_requests + max_waiting
+        self._place_share = max(1, self._places * limits.client_share_percent // 100)
+        self._used: Counter[str | None] = Counter()
+        """The tokens that are being looked up or wait for that, by the client that sent them first."""
+        self._max_requests = max_requests
+        self._slots = self._make_slots()
         self._discovering = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+
+    def _make_slots(self) -> FairLimit:
+        share = max(1, self._max_requests * self._limits.client_share_percent // 100)
+        return FairLimit(self._max_requests, share)
 
     def __repr__(self) -> str:
         """Leave out the credentials."""
@@ -110,26 +127,44 @@ class IntrospectionVerifier:
         """Ask the authorization server, once for all calls that wait for the same token."""
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
-            self._loop, self._slots, self._discovering = loop, asyncio.Semaphore(_CONCURRENT), asyncio.Lock()
+            self._loop, self._slots, self._discovering = loop, self._make_slots(), asyncio.Lock()
             self._open.clear()
+            self._used.clear()
         task = self._open.get(hashed)
         if task is None:
-            if len(self._open) >= _CONCURRENT + _WAITING:
-                raise ConnectionError(f"{self.issuer}: too many tokens wait for introspection")
-            task = self._open[hashed] = asyncio.create_task(self._introspect(token, hashed))
-            task.add_done_callback(lambda ended: self._forget_open(hashed, ended))
+            client = client_of(None)
+            self._check_places(client)
+            self._used[client] += 1
+            task = self._open[hashed] = asyncio.create_task(self._introspect(token, hashed, client))
+            task.add_done_callback(lambda ended: self._forget_open(hashed, client, ended))
         return await asyncio.shield(task)
 
-    def _forget_open(self, hashed: bytes, ended: asyncio.Task[Principal | None]) -> None:
+    def _check_places(self, client: str | None) -> None:
+        """Raise `ConnectionError` if too many tokens wait, of all clients or of this one."""
+        if len(self._open) >= self._places:
+            raise ConnectionError(f"{self.issuer}: {self._places} tokens wait for introspection (max_waiting)")
+        if client is not None and self._used[client] >= self._place_share:
+            share = f"{self._place_share} tokens of this address wait for introspection"
+            raise ConnectionError(f"{self.issuer}: {share} (max_waiting, client_share_percent)")
+
+    def _forget_open(self, hashed: bytes, client: str | None, ended: asyncio.Task[Principal | None]) -> None:
         if self._open.get(hashed) is ended:
             del self._open[hashed]
+            self._used[client] -= 1
+            if not self._used[client]:
+                del self._used[client]
         if not ended.cancelled():
             ended.exception()  # marks it as retrieved: all callers may have been cancelled
 
-    async def _introspect(self, token: str, hashed: bytes) -> Principal | None:
+    async def _introspect(self, token: str, hashed: bytes, client: str | None) -> Principal | None:
+        slots = self._slots
         try:
-            async with asyncio.timeout(_TIMEOUT), self._slots:
-                response = await self._send(token)
+            async with asyncio.timeout(_TIMEOUT):
+                await slots.acquire(client)
+                try:
+                    response = await self._send(token)
+                finally:
+                    slots.release(client)
         except TimeoutError:
             raise ConnectionError(f"introspection at {self.issuer}: no answer within {_TIMEOUT:g} s") from None
         except SignInError as error:

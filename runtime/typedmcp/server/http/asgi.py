@@ -49,6 +49,7 @@ from typedmcp.server.http.messages import (
     check_accept,
     check_length,
     check_mirrors,
+    client_of,
     client_of_principal,
     has_version,
     join_headers,
@@ -72,7 +73,7 @@ from typedmcp_schemas.nesting import is_too_deep
 
 __all__ = [
     "JSON_HEADER", "STREAM_HEADERS", "AsgiApp", "AsgiOptions", "HeaderTemplate", "RawHeaders", "Receive", "Scope",
-    "Send", "WriteNow", "asgi",
+    "Send", "WriteNow", "asgi", "client_of",
 ]  # fmt: skip
 
 
@@ -458,6 +459,7 @@ class AsgiApp:
             return None
         if b"access_token=" in scope.get("query_string", b""):
             raise HTTPException(400, "an access token is not accepted in the query: send it as a header")
+        REQUEST_SCOPE.set(scope)  # verifiers have shares for clients
         try:
             return await self._auth.principal(headers, scope.get("root_path", ""), scope["method"])
         except HTTPException:

@@ -95,7 +95,7 @@ class QuoteConfig(msgspec.Struct, forbid_unknown_fields=True):
     """The runs and their ratios to quote."""
 
     runs: list[str]
-    """The results files in `bench/results`, of one commit on one machine."""
+    """The results files in `bench/results`, on one machine. Of a table that several have, the newest counts."""
     quoted: list[QuotedRatio]
     peers: list[Peer]
     """The limit first, then the SDKs."""
@@ -117,7 +117,7 @@ def render_block(results: Results, quotes: QuoteConfig) -> str:
     Ratios with contenders that are newer than the run are left out. Raises `ValueError` for other missing ratios, and
     for a run that must not be quoted: a quick or incomplete one, or one of uncommitted code.
     """
-    if results.quick or results.broken or not re.fullmatch("[0-9a-f]+", results.environment.commit):
+    if results.quick or results.broken or not re.fullmatch("[0-9a-f]+( and [0-9a-f]+)*", results.environment.commit):
         raise ValueError("only a complete run of a commit can be quoted: run `make bench` without uncommitted changes")
     rows = "".join(_row(results, quote) for quote in quotes.quoted if not is_newer(results, quote))
     origin = textwrap.fill(

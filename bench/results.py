@@ -109,20 +109,25 @@ class Results(msgspec.Struct):
 
 
 def merge(runs: Sequence[Results]) -> Results:
-    """Return several runs of one commit on one machine as one. Raises `ValueError` if they are not."""
-    first = runs[0]
-    for each in runs[1:]:
-        if (each.environment.machine, each.environment.commit) != (first.environment.machine, first.environment.commit):
-            raise ValueError("only runs of one commit on one machine belong together")
-    load = max(each.environment.load for each in runs)
-    versions = {name: version for each in runs for name, version in each.environment.versions.items()}
+    """Return runs on one machine as one, with the newest of each table. Raises `ValueError` for two machines."""
+    if len({each.environment.machine for each in runs}) > 1:
+        raise ValueError("only runs on one machine belong together")
+    in_order = sorted(runs, key=lambda each: each.environment.began)
+    environments = [each.environment for each in in_order]
+    environment = msgspec.structs.replace(
+        environments[-1],
+        commit=" and ".join(dict.fromkeys(each.commit for each in environments)),
+        began=" and ".join(dict.fromkeys(each.began for each in environments)),
+        load=max(each.load for each in environments),
+        versions={name: version for each in environments for name, version in each.versions.items()},
+    )
     return msgspec.structs.replace(
-        first,
-        command="` and `".join(each.command for each in runs),
-        quick=any(each.quick for each in runs),
-        environment=msgspec.structs.replace(first.environment, load=load, versions=versions),
-        tables=[table for each in runs for table in each.tables],
-        broken=[suite for each in runs for suite in each.broken],
+        in_order[-1],
+        command="` and `".join(each.command for each in in_order),
+        quick=any(each.quick for each in in_order),
+        environment=environment,
+        tables=[*{table.name: table for each in in_order for table in each.tables}.values()],
+        broken=[suite for each in in_order for suite in each.broken],
     )
 
 

@@ -6,6 +6,7 @@ import asyncio
 import collections
 import enum
 import functools
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from dataclasses import dataclass, make_dataclass
 from typing import Annotated, Any, Never, TypedDict, TypeVar, Unpack, cast
@@ -18,6 +19,7 @@ from pydantic import BaseModel, Field
 import typedmcp
 from tests.app.type_cases import Address, Colour, Point, User
 from tests.cases import each
+from tests.paths import ROOT
 from typedmcp import Context, Server, UsageError, UserMessage
 
 
@@ -578,6 +580,15 @@ DIALECTS = {
     "http://json-schema.org/draft-03/schema#": False,
     "https://example.com/schema": False,
 }
+
+
+@each("page", ["servers.md", "clients.md"])
+def test_the_documentation_names_every_dialect(page: str) -> None:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    (said,) = re.findall(r"JSON Schema (2020-12), unless its `\$schema` says ([^.]+)\.", text)
+    named = re.findall(r"2020-12|2019-09|draft-\d\d", " ".join(said))
+    known = [dialect for dialect, is_known in DIALECTS.items() if is_known]
+    assert [name for name, dialect in zip(named, known, strict=True) if name not in dialect] == []
 
 
 @each("option", ["input_schema", "output_schema"])

@@ -102,6 +102,8 @@ class Checkout:
 
     def check_import(self, fault: Fault) -> None:
         """Raise `CheckoutError` if the code with a fault cannot be imported, or generated."""
+        if not fault.file.endswith(".py"):
+            return
         with self.seeded(fault):
             modules = "typedmcp.app.server, typedmcp.client.client" if fault.needs_compiler else fault.module
             self._run(_PYTHON, "-c", f"import {modules}")

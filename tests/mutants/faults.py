@@ -40,7 +40,7 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.file.startswith(CODEGEN):
             return "codegen"
         if not self.file.startswith(_RUNTIME):
-            return PurePosixPath(self.file).parts[2]
+            return PurePosixPath(self.file).parts[2 if self.file.startswith(_SATELLITES) else 0]
         inner = PurePosixPath(self.file.removeprefix(_RUNTIME))
         return str(inner.parent) if inner.parent.parts else inner.stem
 

@@ -619,8 +619,8 @@ def test_missing_and_malformed_answers_are_requested_again(responses: dict[str, 
                 "name": "elicit", "arguments": {}, "requestState": first["requestState"], "inputResponses": responses,
             }  # fmt: skip
             answer = await client.request("tools/call", retry)
-            again = answer.get("result", {})
-            assert again.get("resultType") == "input_required" or answer["error"]["code"] == -32602
+            assert answer["result"]["resultType"] == "input_required"
+            assert [*answer["result"]["inputRequests"]] == [*first["inputRequests"]]
 
     run(main)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -50,6 +51,17 @@ def test_every_result_names_the_server(method: str, params: Json) -> None:
             client.capabilities = {"elicitation": {}}
             result = await client.result(method, params)
             assert result["_meta"][SERVER_INFO] == {"name": "under test", "version": "1"}
+
+    run(main)
+
+
+@each("value", [3, "x", None, [], {"a": 1}], ids=repr)
+def test_reserved_keys_of_metadata_may_have_any_value(value: object) -> None:
+    async def main() -> None:
+        async with served(Everything()) as client:
+            keys = ("io.modelcontextprotocol/other", "dev.mcp/x", "com.mcp.tools/x")
+            result = await client.call("meta", meta={"traceparent": "t", **dict.fromkeys(keys, value)})
+            assert result["content"][0]["text"] == "t"
 
     run(main)
 
@@ -130,16 +142,19 @@ def test_only_declared_parts_of_a_capability_are_used(
 def test_no_change_comes_before_the_acknowledgment() -> None:
     async def main() -> None:
         changes = typedmcp.Changes()
+
+        async def change() -> None:
+            while True:
+                changes.tools_changed()
+                await asyncio.sleep(0)
+
         async with served(Everything(), changes=changes) as client:
-            for _ in range(3):
-                changes.tools_changed()
-                id = client.start("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
-                changes.tools_changed()
-                first = await client.receive()
-                assert first["method"] == "notifications/subscriptions/acknowledged"
-                assert first["params"]["_meta"][SUBSCRIPTION] == id
-                client.send({"method": "notifications/cancelled", "params": {"requestId": id}})
-                await client.settled()
+            changing = asyncio.create_task(change())
+            id = client.start("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+            first = await client.receive()
+            changing.cancel()
+            assert first["method"] == "notifications/subscriptions/acknowledged"
+            assert first["params"]["_meta"][SUBSCRIPTION] == id
 
     run(main)
 

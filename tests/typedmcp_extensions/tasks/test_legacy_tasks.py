@@ -402,6 +402,26 @@ def test_a_task_belongs_to_its_session() -> None:
     run(main)
 
 
+def test_progress_is_told_by_the_status_and_never_after_the_end() -> None:
+    async def main() -> None:
+        jobs = Jobs()
+        async with opened(jobs) as client:
+            params = {"name": "wait", "arguments": {"steps": 3}, "task": {}}
+            begun = await client.result("tools/call", params, meta={"progressToken": "mine"})
+            id = begun["task"]["taskId"]
+            async with asyncio.timeout(60):
+                while (await state(client, id)).get("statusMessage") != "3 of 3: waiting":
+                    await asyncio.sleep(0.005)
+            jobs.go.set()
+            assert (await until(client, id, *FINAL))["status"] == "completed"
+            await jobs.contexts[0].progress(4, 4, "late")
+            await client.settled()
+            assert "statusMessage" not in await state(client, id)
+            assert {message["method"] for message in client.unread()} <= {"notifications/tasks/status"}
+
+    run(main)
+
+
 def test_the_session_is_notified_of_the_status() -> None:
     async def main() -> None:
         async with opened(Jobs()) as client:

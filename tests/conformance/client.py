@@ -161,6 +161,8 @@ def make_auth(scenario: str) -> Any:
         return auth.JwtBearer(CONTEXT["client_id"], CONTEXT["valid_jwt"])
     if name == "pre-registration":
         return sign_in(client_id=CONTEXT["client_id"], client_secret=CONTEXT["client_secret"])
+    if name == "2025-03-26-oauth-endpoint-fallback":  # nothing shows that the server supports PKCE, which it does
+        return sign_in(assume_pkce=True)
     return sign_in(client_metadata_url=METADATA_URL if name == "basic-cimd" else None)
 
 

@@ -43,6 +43,8 @@ LEGS = {
     "server-all-2025-03-26": ["server", "--suite", "all", "--spec-version", "2025-03-26"],
     "client-2025-11-25": ["client", "--requirements", "2025-11-25"],
     "client-2026-07-28": ["client", "--requirements", "2026-07-28"],
+    "client-all-2025-06-18": ["client", "--suite", "all", "--spec-version", "2025-06-18"],
+    "client-all-2025-03-26": ["client", "--suite", "all", "--spec-version", "2025-03-26"],
 }
 """Options of the suite, by the name of the leg."""
 

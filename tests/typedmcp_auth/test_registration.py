@@ -12,7 +12,7 @@ import pytest
 import typedmcp
 import typedmcp_auth as auth
 from tests.cases import each
-from tests.client.http.scripted_http import Request, Wire
+from tests.client.http.scripted_http import Request, Wire, serving
 from tests.server.scripted import run
 from tests.typedmcp_auth.scripted import PRM, AuthorizationServer, ProtectedScript, protected, sign_in, visit
 from tests.typedmcp_auth.test_sign_in import call
@@ -236,6 +236,52 @@ def test_the_resource_is_the_server_or_above_it_in_either_case(resource: str) ->
             script.resource["resource"] = named
             await call(url, sign_in())
             assert asked_for(server, "resource") == server.forms()[0]["resource"] == named
+
+    run(main)
+
+
+class WithoutMetadata(ProtectedScript):
+    """An MCP server that is its own authorization server, and has no metadata at all."""
+
+    paths: tuple[str, ...] = ("/register", "/authorize", "/token")
+
+    async def answer(self, request: Request, wire: Wire) -> None:
+        path = urlsplit(request.target).path
+        if path in self.paths:
+            await self.server.answer(request, wire)
+        elif path.startswith("/.well-known/") or path != "/mcp":
+            wire.reply(404)
+        else:
+            await super().answer(request, wire)
+
+
+async def sign_in_without_metadata(script: WithoutMetadata, **options: Any) -> AuthorizationServer:
+    script.challenge = "Bearer"
+    async with serving(script) as url:
+        script.server.url = url.removesuffix("/mcp")
+        async with typedmcp.connect(url, auth=sign_in(**options), timeout=10) as client:
+            await client.call_tool("echo")
+        assert script.server.forms()[0]["resource"] == url
+    return script.server
+
+
+def test_a_server_without_any_metadata_has_the_endpoints_of_2025_03_26() -> None:
+    async def main() -> None:
+        server = await sign_in_without_metadata(WithoutMetadata(AuthorizationServer()), assume_pkce=True)
+        assert server.paths() == ["/register", "/authorize", "/token"]
+
+    run(main)
+
+
+def test_the_error_of_a_server_without_any_metadata_says_so() -> None:
+    async def main() -> None:
+        script = WithoutMetadata(AuthorizationServer())
+        with pytest.raises(typedmcp.SignInError, match=r"has no metadata of an .* give assume_pkce=True"):
+            await sign_in_without_metadata(script)
+        assert script.server.requests == []
+        script.paths = ()
+        with pytest.raises(typedmcp.SignInError, match=r"has no metadata of an .*/register answered 404"):
+            await sign_in_without_metadata(script, assume_pkce=True)
 
     run(main)
 

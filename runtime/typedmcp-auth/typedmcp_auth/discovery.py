@@ -16,7 +16,16 @@ from typedmcp_auth.challenge import Challenge
 from typedmcp_auth.documents import read_document
 from typedmcp_auth.urls import check_url, is_same_issuer, origin_of, resource_urls, server_urls
 
-__all__ = ["Deviation", "Discovery", "ServerMetadata", "Steps", "decode_document", "discover", "discover_server"]
+__all__ = [
+    "Deviation",
+    "Discovery",
+    "NoMetadataError",
+    "ServerMetadata",
+    "Steps",
+    "decode_document",
+    "discover",
+    "discover_server",
+]
 
 _JSON = {"accept": "application/json"}
 
@@ -80,6 +89,12 @@ class Discovery:
     """The algorithms of proofs (DPoP) that the server takes, empty if it names none. None: it takes no proofs."""
     requires_dpop: bool = False
     """True if the server takes no bearer tokens."""
+    is_assumed: bool = False
+    """True if the authorization server has no metadata, and its endpoints are those that 2025-03-26 names."""
+
+
+class NoMetadataError(SignInError):
+    """An authorization server has no metadata at the well-known URLs."""
 
 
 D = TypeVar("D", bound=Struct)
@@ -96,8 +111,7 @@ def discover(
     tried = list[str]()
     resource = yield from _discover_resource(server, challenge, tried)
     if resource is None:  # up to 2025-03-26 the server is its own authorization server
-        found = yield from discover_server(issuer or origin_of(server), server, tried)
-        return Discovery(_canonical(server), (), found, *_find_dpop(challenge, None))
+        return (yield from _discover_own_server(server, challenge, issuer or origin_of(server), tried))
     _check_resource(resource.resource, server)
     named = resource.authorization_servers
     if not named:
@@ -109,6 +123,31 @@ def discover(
     found = yield from discover_server(issuer or (is_named and known) or named[0], server)
     scopes = tuple(resource.scopes_supported or ())
     return Discovery(resource.resource, scopes, found, *_find_dpop(challenge, resource))
+
+
+def _discover_own_server(
+    server: str, challenge: Challenge | None, issuer: str, tried: Iterable[str]
+) -> Steps[Discovery]:
+    """Find the authorization server of an MCP server without metadata: it is one itself.
+
+    Without metadata of its own, it has the endpoints that 2025-03-26 names.
+    https://modelcontextprotocol.io/specification/2025-03-26/basic/authorization#fallbacks-for-servers-without-metadata-discovery
+    """
+    is_assumed = False
+    try:
+        found = yield from discover_server(issuer, server, tried)
+    except NoMetadataError as error:
+        if not is_same_issuer(issuer, origin_of(server)):
+            raise
+        is_assumed = True
+        yield Deviation(f"{error.args[0]}: the endpoints that 2025-03-26 names are tried")
+        found = ServerMetadata(
+            issuer=issuer,
+            token_endpoint=f"{issuer}/token",
+            authorization_endpoint=f"{issuer}/authorize",
+            registration_endpoint=f"{issuer}/register",
+        )
+    return Discovery(_canonical(server), (), found, *_find_dpop(challenge, None), is_assumed)
 
 
 def _find_dpop(challenge: Challenge | None, resource: ResourceMetadata | None) -> tuple[tuple[str, ...] | None, bool]:
@@ -189,7 +228,8 @@ def discover_server(issuer: str, server: str, tried: Iterable[str] = ()) -> Step
             yield Deviation(f"{url}: the issuer is {found.issuer!r}, and {issuer!r} was expected")
         return found
     if not wrong:
-        wrong = [f"{issuer} has no metadata of an authorization server at the well-known URLs"]
+        text = f"{issuer} has no metadata of an authorization server at the well-known URLs"
+        raise NoMetadataError("; ".join([text, *tried]))
     raise SignInError("; ".join([*wrong, *tried]))
 
 

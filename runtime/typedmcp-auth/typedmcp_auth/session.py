@@ -262,7 +262,13 @@ class SignInSession:
             asked = self._flow.scopes or demanded or found.scopes
         scopes = tuple(dict.fromkeys(asked))
         key = self._make_key(found) if grant is None or grant.dpop_key is None else self._key_of(grant)
-        token, credential = await self._flow.obtain(self.run, found, scopes, key)
+        try:
+            token, credential = await self._flow.obtain(self.run, found, scopes, key)
+        except SignInError as error:
+            if not found.is_assumed:
+                raise
+            text = f"{found.server.issuer} has no metadata of an authorization server, and {error.args[0]}"
+            raise SignInError(text, error.code) from None
         self._last_step = "obtain"
         obtained = _to_grant(token, found.server.issuer, found.resource, credential, scopes)
         self._bind(obtained, token, key, is_required=self._flow.dpop is True or found.requires_dpop)

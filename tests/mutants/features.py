@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from tests.mutants.faults import Fault
-from tests.specification.tables import PageTable, Requirement, load
+from tests.specification.tables import EXTENSIONS, PageTable, Requirement, load
 
 __all__ = ["SEED", "Feature", "chosen_rows", "find_row_problems", "load_features", "shown_rows"]
 
@@ -61,7 +61,8 @@ def chosen_rows() -> list[str]:
     """Return the rows to try: all about tokens, sign-in, consent and headers, and others that are drawn by the seed."""
     names = shown_rows()
     subject = [name for name in names if "/authorization" in name.partition(": ")[0] or _is_about(name)]
-    others = sorted({*names} - {*subject}, key=lambda name: hashlib.sha256(f"{SEED} {name}".encode()).digest())
+    of_revisions = {name for name in names if not name.startswith(f"{EXTENSIONS}/")}
+    others = sorted(of_revisions - {*subject}, key=lambda name: hashlib.sha256(f"{SEED} {name}".encode()).digest())
     return [*subject, *others[:_DRAWN]]
 
 

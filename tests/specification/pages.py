@@ -1,4 +1,4 @@
-"""The pages about conformance: `docs/conformance.md` and one for each revision, made from the tables.
+"""The pages about conformance: `docs/conformance.md`, one for each revision, and one for extensions, from the tables.
 
 `python -m tests.specification.pages` writes them; a test compares them.
 """
@@ -11,8 +11,9 @@ from itertools import groupby
 from pathlib import Path
 
 from tests.conformance.run import TABLE, Table
+from tests.mutants.features import chosen_rows, load_features
 from tests.paths import ROOT
-from tests.specification.tables import PageTable, Requirement, load
+from tests.specification.tables import EXTENSIONS, PageTable, Requirement, load
 
 __all__ = ["render"]
 
@@ -43,9 +44,14 @@ Where no test can show it, the row says why:
 """
 
 _LAST = """
-The rows are data in `tests/specification`: one table for each page of a revision. A test checks that every test they
-name exists. With the environment variable `MCP_SPECIFICATION`, which names the folder `docs/specification` of
-upstream's repository, it also checks that no section is left out.
+2025-06-18 and older revisions have no rows. The rows are data in `tests/specification`: one table for each page of a
+revision, and one for each official extension, whose pages are in the repositories of the extensions. A test checks that
+every test they name exists. With the environment variable `MCP_SPECIFICATION`, which names the folder
+`docs/specification` of upstream's repository, it also checks that no section of a revision is left out.
+
+`make mutants ARGS=--features` takes features out of the code, and checks that the rows about each have a test that
+fails then. `tests/mutants/features.toml` has {entries} edits, for {tried} rows: among them are {known} of the {chosen}
+that are chosen, all about tokens, sign-in, consent and headers, and a hundred others.
 
 This is our own list. The [official conformance suite](https://github.com/modelcontextprotocol/conformance) is something
 else: programs of upstream that talk to our server and to our client. `make conformance` runs it, and
@@ -75,15 +81,23 @@ def _summary(tables: dict[str, list[PageTable]]) -> str:
         [*map(str, counts)] for counts in sorted(Table.read(TABLE).counts(), key=lambda row: (row[0] != "server", row))
     ]
     return (
-        f"{_INTRODUCTION}{_table(['revision', 'requirements', *_KINDS.values()], rows)}{_LAST}"
+        f"{_INTRODUCTION}{_table(['revision', 'requirements', *_KINDS.values()], rows)}{_last()}"
         f"{_table(['role', 'revision', 'scenarios', 'passed', 'checks'], suite)}{_SUITE}"
     )
 
 
+def _last() -> str:
+    listed, chosen = load_features(), chosen_rows()
+    rows = {row for feature in listed for row in feature.rows}
+    known = sum(row in rows for row in chosen)
+    return _LAST.format(entries=len(listed), tried=len(rows), known=known, chosen=len(chosen))
+
+
 def _revision_page(revision: str, pages: list[PageTable]) -> str:
+    kind = "the official extensions" if revision == EXTENSIONS else f"the revision {revision}, by page"
     head = (
         f"# Requirements of {revision}\n\n{_MADE}\n\n"
-        f"The requirements of the revision {revision}, by page. [Conformance](../conformance.md) explains the rows.\n\n"
+        f"The requirements of {kind}. [Conformance](../conformance.md) explains the rows.\n\n"
     )
     rows = [[f"[{page.page}](#{page.page.replace('/', '')})", *_counts(page.requirement)] for page in pages]
     parts = "".join(f"\n## {page.page}\n{''.join(_sections(revision, page))}" for page in pages)

@@ -1,6 +1,7 @@
 """The tables of requirements: each sentence of the specification that binds, with the tests that show it.
 
-There is a table for each page of a revision: `2026-07-28/basic/index.toml` is for `basic/index`.
+There is a table for each page of a revision: `2026-07-28/basic/index.toml` is for `basic/index`. The folder `extensions`
+has one for each official extension, whose specification is elsewhere.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ import msgspec
 
 from tests.paths import ROOT
 
-__all__ = ["PageTable", "Requirement", "find_faults", "load"]
+__all__ = ["EXTENSIONS", "PageTable", "Requirement", "find_faults", "load"]
 
 TABLES = Path(__file__).parent
 _TEST_FILE = re.compile(r"tests/(.*/)?test_\w+\.py|tests/vectors/frames\.toml")
+EXTENSIONS = "extensions"
+"""The folder of the tables for extensions, in place of a revision."""
 SITE = "https://modelcontextprotocol.io/specification"
 
 Level: TypeAlias = Literal["MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "MAY"]
@@ -48,17 +51,20 @@ class PageTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     page: str
     requirement: list[Requirement]
+    url: str = ""
+    """The address of the page, if it is not on the site of the revision."""
 
     def link(self, revision: str, section: str) -> str:
         """Return the address of a section on upstream's site."""
-        page = f"{SITE}/{revision}/{self.page}".removesuffix("/index")
+        page = self.url or f"{SITE}/{revision}/{self.page}".removesuffix("/index")
         anchor = section.replace("--", "-%26-")  # the site keeps `&`, where GitHub leaves nothing
         return f"{page}#{anchor}" if section else page
 
 
 def load(folder: Path = TABLES) -> dict[str, list[PageTable]]:
-    """Read all tables, by revision. Raises an error that names the file if one is malformed."""
+    """Read all tables, by revision, those of extensions last. Raises an error that names a malformed file."""
     revisions = sorted((path for path in folder.iterdir() if path.is_dir() and path.name[0].isdigit()), reverse=True)
+    revisions += [path for path in (folder / EXTENSIONS,) if path.is_dir()]
     return {revision.name: [_read(path, revision) for path in _files(revision)] for revision in revisions}
 
 

@@ -610,6 +610,18 @@ def test_a_client_without_tasks_cannot_listen_to_them() -> None:
     run(main)
 
 
+@each("method", ["tasks/get", "tasks/update", "tasks/cancel"])
+def test_the_methods_of_tasks_are_for_clients_with_tasks(method: str) -> None:
+    async def main() -> None:
+        async with served(Jobs().server, name=None, version=None) as client:
+            await client.open(MODERN_REVISION)
+            error = await client.error(method, {"taskId": "a", "inputResponses": {}})
+            assert error["code"] == -32021
+            assert error["data"] == {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+
+    run(main)
+
+
 # Tools and handlers
 
 

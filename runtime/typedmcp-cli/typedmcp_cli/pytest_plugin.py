@@ -5,6 +5,7 @@ pytest finds this module by its entry point. What it needs of the runtime is imp
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import sys
@@ -27,6 +28,9 @@ __all__ = ["Cassette", "mcp_cassette", "mcp_cassette_mask"]
 
 _OPTION: Final = "--mcp-record"
 _MODES: Final = ("none", "once", "all")
+_UNCHANGED: Final = r"[a-z0-9_.-]*"
+_LONGEST_NAME: Final = 120
+"""Parameters that the name of a file repeats as they are, and characters of the name. In place of the rest is a digest."""
 _PASSED: Final = pytest.StashKey[bool]()
 
 
@@ -156,13 +160,23 @@ def mcp_cassette_mask() -> list[str]:
 def mcp_cassette(request: pytest.FixtureRequest, mcp_cassette_mask: list[str]) -> Generator[Cassette]:
     """Yield the recording of this test, which is made once and then replayed; `--mcp-record` chooses otherwise."""
     node: Any = request.node
-    name = re.sub(r"[^\w.-]+", "-", node.name).strip("-.")[:150] or "test"
     folder = Path(node.path).parent / "cassettes" / Path(node.path).stem
-    cassette = Cassette(folder / f"{name}.jsonl", _mode_of(request.config), mcp_cassette_mask)
+    cassette = Cassette(folder / f"{_file_name(node)}.jsonl", _mode_of(request.config), mcp_cassette_mask)
     yield cassette
     problems = cassette.finish(is_passed=node.stash.get(_PASSED, False))
     if problems:
         pytest.fail("\n".join(["the test differs from its recording:", *problems]), pytrace=False)
+
+
+def _file_name(node: pytest.Item) -> str:
+    """Return the name of a test's file: no other test of its module has it, also where case does not count."""
+    classes = [f"{parent.name}." for parent in node.listchain() if isinstance(parent, pytest.Class)]
+    name, bracket, parameters = f"{''.join(classes)}{node.name}".partition("[")
+    written = f"{name}-{parameters[:-1]}" if bracket else name
+    if re.fullmatch(_UNCHANGED, parameters[:-1]) and name.isascii() and len(written) <= _LONGEST_NAME:
+        return written
+    digest = hashlib.sha256(f"{name}{bracket}{parameters}".encode()).hexdigest()[:12]
+    return f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', written)[:_LONGEST_NAME]}-{digest}"
 
 
 def _mode_of(config: pytest.Config) -> Literal["none", "once", "all"]:

@@ -37,7 +37,7 @@ from server import server
 def mcp_cassette_mask():
     return ["email"]
 
-@pytest.mark.parametrize("city", ["Oslo", "Sao Paulo/x"])
+@pytest.mark.parametrize("city", ["oslo", "sao paulo/x"])
 def test_async(mcp_cassette, city):
     async def main():
         async with mcp_cassette.connect(server, timeout=20) as client:
@@ -48,6 +48,35 @@ def test_sync(mcp_cassette):
     for _ in range(2):
         with mcp_cassette.connect_sync(server) as client:
             assert "Rome first" in typedmcp.text_of(client.call_tool("look_up", {"city": "Rome"}))
+"""
+
+
+SIMILAR = """
+import pytest, typedmcp
+
+NAMES = ["a b", "a-b", "a+b", "A-B", "\u00e4", "\u00f6", ".", "..", "", "x" * 160 + "1", "x" * 160 + "2", "a-b-1", "../x"]
+
+def check(cassette, text):
+    server = typedmcp.Server("s")
+
+    @server.tool
+    def say() -> str:
+        return text
+
+    with cassette.connect_sync(server) as client:
+        assert typedmcp.text_of(client.call_tool("say")) == text
+
+@pytest.mark.parametrize("text", NAMES)
+def test_say(mcp_cassette, text):
+    check(mcp_cassette, text)
+
+class TestA:
+    def test_say(self, mcp_cassette):
+        check(mcp_cassette, "of A")
+
+class TestB:
+    def test_say(self, mcp_cassette):
+        check(mcp_cassette, "of B")
 """
 
 
@@ -76,15 +105,25 @@ def test_a_test_is_recorded_once_and_then_runs_without_the_server(run: Run, tmp_
     assert first.returncode == 0, first.stdout
     folder = tmp_path / "cassettes" / "test_weather"
     assert sorted(path.name for path in folder.iterdir()) == [
-        "test_async-Oslo.jsonl", "test_async-Sao-Paulo-x.jsonl", "test_sync.jsonl",
+        "test_async-oslo.jsonl", "test_async-sao-paulo-x-1d4710082365.jsonl", "test_sync.jsonl",
     ]  # fmt: skip
-    assert "ada@example.org" not in (folder / "test_async-Oslo.jsonl").read_text()
+    assert "ada@example.org" not in (folder / "test_async-oslo.jsonl").read_text()
     (tmp_path / "state").unlink()  # without which the server fails
     again = run(TESTS, ci="true")
     assert again.returncode == 0, again.stdout
 
 
 @pytest.mark.long
+def test_tests_with_similar_names_have_files_of_their_own(run: Run, tmp_path: Path) -> None:
+    for _ in range(2):
+        made = run(SIMILAR)
+        assert made.returncode == 0, made.stdout
+    files = [file.name for file in (tmp_path / "cassettes" / "test_weather").iterdir()]
+    assert len({name.lower() for name in files}) == 15
+    assert {"test_say-a-b.jsonl", "TestA.test_say.jsonl", "TestB.test_say.jsonl"} < {*files}
+    assert all(name.isascii() and len(name) < 150 for name in files)
+
+
 def test_a_request_that_was_not_recorded_fails_the_test_even_if_it_handles_the_error(run: Run) -> None:
     assert run(TESTS).returncode == 0
     changed = TESTS.replace("assert ", "return ").replace('"Rome"', '"Paris"')

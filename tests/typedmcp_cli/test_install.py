@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import stat
 import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,8 +20,11 @@ from tests.docs.markdown import blocks
 from tests.paths import ROOT
 from tests.typedmcp_cli.command import InProcess
 from typedmcp.transports.process_parameters import StdioServerParameters
+from typedmcp_cli import host_files
 from typedmcp_cli.commands.install import HostName
+from typedmcp_cli.host_files import write_entry
 from typedmcp_cli.hosts import HOSTS
+from typedmcp_cli.status import CommandExit
 
 PYTHON = "/home/ada/.venv/bin/python"
 URL = "https://weather.example.com/mcp"
@@ -125,6 +131,56 @@ def test_a_link_to_a_file_stays_a_link(home: Path, in_process: InProcess) -> Non
     assert in_process("install", URL, "--host", "gemini-cli", "--write").status == 0
     assert (home / ".gemini" / "settings.json").is_symlink()
     assert json.loads((home / "dotfiles.json").read_text())["mcpServers"]
+
+
+def test_a_link_in_place_of_the_copy_is_replaced(home: Path, in_process: InProcess) -> None:
+    (home / ".gemini").mkdir()
+    (home / ".gemini" / "settings.json").write_text("{}")
+    (home / "precious").write_text("mine")
+    (home / ".gemini" / "settings.json.bak").symlink_to(home / "precious")
+    assert in_process("install", URL, "--host", "gemini-cli", "--write").status == 0
+    assert (home / "precious").read_text() == "mine"
+    assert (home / ".gemini" / "settings.json.bak").read_text() == "{}"
+
+
+@each(
+    "value",
+    ["1e400", "-0", "1.10", "1E5", "12345678901234567890123", "1" * 5000, '"\\ud800"', '"\\udead\\ud83d"', '"\u2028"'],
+)
+def test_values_of_others_are_written_as_they_were_read(value: str, home: Path, in_process: InProcess) -> None:
+    (home / ".gemini").mkdir(exist_ok=True)
+    file = home / ".gemini" / "settings.json"
+    file.write_text(f'{{"before": {value}, "mcpServers": {{"other": {{"timeout": {value}}}}}}}', encoding="utf-8")
+    assert in_process("install", URL, "--host", "gemini-cli", "--write").status == 0
+    text = file.read_text(encoding="utf-8")
+    assert f'"before": {value},' in text
+    assert f'"timeout": {value}\n' in text
+
+
+def test_runs_at_the_same_time_lose_no_entry(home: Path) -> None:
+    file = home / "mcp.json"
+    barrier = threading.Barrier(8)
+
+    def write(number: int) -> None:
+        barrier.wait()
+        for part in range(5):
+            write_entry(file, "mcpServers", f"{number}.{part}", {"url": URL})
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, range(8)))
+    assert len(json.loads(file.read_text())["mcpServers"]) == 40
+
+
+def test_a_folder_that_stays_locked_is_an_error(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_files, "_LOCK_SECONDS", 0.05)
+    descriptor = os.open(home, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        with pytest.raises(CommandExit, match=r"another process has held its lock for 0\.05 s; nothing was written"):
+            write_entry(home / "mcp.json", "mcpServers", "a", {"url": URL})
+    finally:
+        os.close(descriptor)
+    assert not (home / "mcp.json").exists()
 
 
 BROKEN = {

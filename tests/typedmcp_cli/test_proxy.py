@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 import sys
 import urllib.request
 from collections.abc import Generator
@@ -60,6 +61,7 @@ def test_a_host_uses_a_server_of_another_revision_through_the_proxy(file: Path, 
     assert done.status == 0, done.err
     assert json.loads(json.loads(done.out)["content"][0]["text"]) == {"sum": 3}
     records = [json.loads(line) for line in audit.read_text().splitlines()]
+    assert stat.S_IMODE(audit.stat().st_mode) == 0o600
     called = next(record for record in records if record["method"] == "tools/call")
     assert (called["name"], called["outcome"], called["server"]) == ("add", "ok", "server")
     assert "arguments" not in called

@@ -30,7 +30,7 @@ _OPTION: Final = "--mcp-record"
 _MODES: Final = ("none", "once", "all")
 _UNCHANGED: Final = r"[a-z0-9_.-]*"
 _LONGEST_NAME: Final = 120
-"""Parameters that the name of a file repeats as they are, and characters of the name. In place of the rest is a digest."""
+"""Parameters that the name of a file repeats as they are, and characters of the name. Others are told by a digest."""
 _PASSED: Final = pytest.StashKey[bool]()
 
 

@@ -160,6 +160,28 @@ def test_a_recording_replaces_the_file_and_only_its_owner_may_read_it(tmp_path: 
     assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
 
 
+def test_a_file_that_others_may_read_becomes_private(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text("old")
+    file.chmod(0o644)
+    typedmcp_cli.Recorder(file).close()
+    assert (file.read_text(), stat.S_IMODE(file.stat().st_mode)) == ("", 0o600)
+
+
+def test_a_recording_does_not_follow_a_link(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("mine")
+    (tmp_path / "a.jsonl").symlink_to(tmp_path / "precious")
+    with pytest.raises(typedmcp.UsageError, match=r"a\.jsonl cannot be written: it is a link, which is not followed"):
+        typedmcp_cli.Recorder(tmp_path / "a.jsonl")
+    assert (tmp_path / "precious").read_text() == "mine"
+
+
+def test_a_device_keeps_its_mode() -> None:
+    before = os.stat(os.devnull).st_mode
+    typedmcp_cli.Recorder(os.devnull).close()
+    assert os.stat(os.devnull).st_mode == before
+
+
 @each("data", [b'{"password": "hunter2"', b"\xff\xfe", b"[" * 5000, b'"\\ud800"'])
 def test_a_frame_that_is_not_json_is_recorded_by_its_size_alone(data: bytes, tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -18,6 +17,7 @@ from typedmcp.building import visible
 from typedmcp.errors import missing_extra
 from typedmcp_cli.commands.run import AddressOptions
 from typedmcp_cli.options import ConnectionOptions, Target
+from typedmcp_cli.private_files import open_private_file
 from typedmcp_cli.serve import LOOPBACK, to_serve_options
 from typedmcp_cli.status import FAILED, OK, CommandExit
 from typedmcp_cli.targets import find_entry, make_connect_options
@@ -113,7 +113,7 @@ def _open_audit(serving: ProxyOptions, stack: ExitStack) -> Callable[[AuditRecor
     if serving.audit is None:
         return None
     try:
-        file = Path(serving.audit).open("ab", buffering=0)  # noqa: SIM115  # the stack closes it
+        file = open(open_private_file(serving.audit, is_replaced=False), "ab", buffering=0)  # noqa: SIM115
     except OSError as error:
         raise CommandExit(f"--audit {serving.audit}: {error.strerror}") from None
     stack.callback(file.close)

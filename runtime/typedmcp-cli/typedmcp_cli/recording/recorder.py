@@ -8,7 +8,7 @@ import os
 import weakref
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -18,13 +18,11 @@ from typedmcp.frames import Sender
 from typedmcp.limits import DEFAULT_LIMITS, Limits
 from typedmcp.observers import ConnectionInfo
 from typedmcp.revisions.features import DIALECT
+from typedmcp_cli.private_files import open_private_file
 from typedmcp_cli.recording.masks import SecretMasker
 from typedmcp_cli.recording.revisions import RevisionTracker
 
 __all__ = ["RecordedConnection", "Recorder"]
-
-_MODE: Final = 0o600
-"""Only the owner reads a recording: masks know the secrets of protocols, not those of a business."""
 
 _log = logging.getLogger("typedmcp")
 
@@ -32,7 +30,8 @@ _log = logging.getLogger("typedmcp")
 class Recorder:
     """A `FrameSink` that writes messages to a file, one line for each. Connections may share it.
 
-    The file is replaced, and only its owner may read it.
+    The file is replaced, and only its owner may read it: masks know the secrets of protocols, not those of a business.
+    A link is not followed.
 
     A line is a JSON object with `time` (UTC), `sender` ("client" or "server"), `revision`, `connection` (a number) and
     `message`. A frame that is not JSON has null as `message`, and its size as `invalid_bytes`. `mask` names members
@@ -52,7 +51,7 @@ class Recorder:
         self._left = limits.recording_bytes
         self._numbers = itertools.count(1)
         try:
-            descriptor = os.open(self.file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, _MODE)
+            descriptor = open_private_file(self.file, is_replaced=True)
         except OSError as error:
             raise UsageError(f"{self.file} cannot be written: {error.strerror}") from error
         self._descriptor: int | None = descriptor

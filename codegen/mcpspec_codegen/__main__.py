@@ -27,6 +27,7 @@ from mcpspec_codegen.packages import (
     write_package,
 )
 from mcpspec_codegen.pipeline import compile_all, load_interface
+from mcpspec_codegen.support.error_text import escape_unprintable
 
 __all__ = ["main"]
 
@@ -36,9 +37,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         status: int = options.run(options)
     except (SchemaError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        _print(f"error: {error}", is_error=True)
         return 2
     return status
+
+
+def _print(text: object, *, is_error: bool = False) -> None:
+    """Print a text, in which names of a schema may hold control characters. They are escaped where a person reads."""
+    stream = sys.stderr if is_error else sys.stdout
+    is_shown = is_error or stream.isatty()
+    print(escape_unprintable(str(text), "\n\t") if is_shown else text, file=stream)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -145,8 +153,8 @@ def _compile(options: argparse.Namespace) -> int:
     files, notes = compile_package(options.schema, _package_options(options))
     write_package(files, options.out)
     for line in notes:
-        print(line)
-    print(f"{len(files)} files in {options.out / options.package.replace('.', '/')}")
+        _print(line)
+    _print(f"{len(files)} files in {options.out / options.package.replace('.', '/')}")
     return 0
 
 
@@ -158,7 +166,7 @@ def _package_options(options: argparse.Namespace) -> PackageOptions:
 def _generate(options: argparse.Namespace) -> int:
     files = compile_all(options.schema, options.only)
     write(files, options.output)
-    print(f"{len(files)} files in {options.output}")
+    _print(f"{len(files)} files in {options.output}")
     return 0
 
 
@@ -184,7 +192,7 @@ def _bundle(options: argparse.Namespace) -> int:
     for name, text in files.items():
         (options.out / name).parent.mkdir(parents=True, exist_ok=True)
         (options.out / name).write_bytes(text.encode())
-        print(options.out / name)
+        _print(options.out / name)
     return 0
 
 
@@ -203,7 +211,7 @@ def _bump(options: argparse.Namespace) -> int:
         typescript=options.typescript,
     )
     write(files, options.output)
-    print(report)
+    _print(report)
     return 0
 
 
@@ -213,7 +221,7 @@ def _schema_check(options: argparse.Namespace) -> int:
 
 def _diff(options: argparse.Namespace) -> int:
     old, new = (_load_tables(side, options) for side in (options.old, options.new))
-    print(describe_changes(old, new), end="")
+    _print(describe_changes(old, new).removesuffix("\n"))
     return 0
 
 
@@ -227,9 +235,9 @@ def _load_tables(side: str, options: argparse.Namespace) -> InterfaceTables:
 
 def _print_differences(differences: list[str], remedy: str) -> int:
     for line in differences:
-        print(line)
+        _print(line)
     if differences:
-        print(remedy)
+        _print(remedy)
     return 1 if differences else 0
 
 

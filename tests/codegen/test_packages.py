@@ -87,6 +87,15 @@ def _compile(folder: Path, *schemas: Path, extends: str | None = NEWEST, package
     return folder / "out"
 
 
+def test_an_error_cannot_control_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    controls = "\x1b]0;pwn\x07\x9b2J\u202e\x7f"
+    schema = write_json(tmp_path / "own.json", {"$defs": {controls: {"type": controls}}, controls: 1})
+    assert main(["--schema", str(SCHEMA), "compile", str(schema), "--package", "q", "--out", str(tmp_path)]) == 2
+    shown = capsys.readouterr().err
+    assert shown.startswith("error: ")
+    assert all(line.isprintable() for line in shown.splitlines())
+
+
 def _error(folder: Path, definitions: Schema, extends: str | None = NEWEST) -> SchemaError:
     """Return the error for a schema."""
     with pytest.raises(SchemaError) as caught:

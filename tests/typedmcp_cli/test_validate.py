@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import tracemalloc
 from collections.abc import Iterator
@@ -10,10 +11,13 @@ from typing import Any
 
 import pytest
 
+import typedmcp as library
+import typedmcp_cli
 from mcpspec import VERSIONS
 from tests.cases import each
 from tests.typedmcp_cli.command import typedmcp
 from typedmcp_cli.commands.validate import check_lines
+from typedmcp_cli.recorded_traffic import RecordingChecker
 from typedmcp_cli.traffic import MalformedLineError, TrafficChecker, decode_line
 
 OLD, NEW = "2025-11-25", "2026-07-28"
@@ -213,6 +217,78 @@ def test_faults_have_line_numbers_and_set_the_status(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+async def use(path: Path, client: list[str], server: list[str]) -> None:
+    """Record two connections of a client and a server that speak these revisions."""
+    made = library.Server("recorded")
+
+    @made.tool
+    async def add(ctx: library.Context, amount: int, password: str) -> int:
+        await ctx.report_progress(0.5, message=password)
+        return amount
+
+    recorder = typedmcp_cli.Recorder(path)
+    for _ in range(2):
+        config = library.ServerConfig(made, revisions=server)
+        async with library.connect(config, revisions=client, record=recorder, on_diagnostic=lambda _: None) as session:
+            await session.call_tool("add", {"amount": 1, "password": "hunter22"}, on_progress=lambda _: None)
+            assert (await session.call_tool("add", {"amount": "no"})).is_error
+            assert [tool.name async for tool in session.tools()] == ["add"]
+    recorder.close()
+
+
+@each("version", VERSIONS)
+@each("is_chosen_by", ["client", "server"])
+def test_recordings_of_every_negotiation_are_valid_without_an_option(
+    version: str, is_chosen_by: str, tmp_path: Path
+) -> None:
+    file, every = tmp_path / "session.jsonl", [*VERSIONS]
+    client, server = ([version], every) if is_chosen_by == "client" else (every, [version])
+    asyncio.run(use(file, client, server))
+    lines = file.read_bytes().splitlines()
+    checker = RecordingChecker(None)
+    assert [*check_lines(lines, checker)] == []
+    assert checker.messages == len(lines) > 10
+    plain = [json.dumps(json.loads(line)["message"]).encode() for line in lines[: len(lines) // 2]]
+    assert [*check_lines(plain, RecordingChecker(None))] == []
+
+
+@each(
+    "line, expected",
+    [
+        (CALL, "its revision is not known from this line or those before; use --revision"),
+        ({**by("client", CALL), "revision": "2025"}, f'revision: expected one of {", ".join(VERSIONS)}, got "2025"'),
+        ({**by("server", None), "revision": OLD, "invalid_bytes": 7}, "a frame of 7 bytes that is not JSON"),
+        (
+            {**by("client", request("server/discover")), "revision": OLD},
+            f"server/discover: method: unknown in {OLD}; known in {NEW}",
+        ),
+        (by("up", notice("notifications/initialized")), 'sender: expected "client" or "server", got "up"'),
+    ],
+)
+def test_a_line_of_a_recording_has_a_fault(line: Any, expected: str) -> None:
+    assert str(next(RecordingChecker(None).check(line))) == expected
+
+
+def test_ids_of_different_connections_are_kept_apart() -> None:
+    checker = RecordingChecker(OLD)
+    lines = [
+        {**by(side, message), "connection": number}
+        for side, messages in (("client", [request("ping"), CALL]), ("server", [result(), result(**TEXT)]))
+        for number, message in enumerate(messages)
+    ]
+    assert [str(fault) for line in lines for fault in checker.check(line)] == []
+
+
+def test_faults_cannot_control_a_terminal(tmp_path: Path) -> None:
+    controls = "\x1b]0;pwn\x07\x9b2J\u202e\x7f\nforged"
+    (tmp_path / "traffic.jsonl").write_text(json.dumps(request(controls)), encoding="utf-8")
+    for options in ((), ("--json",)):
+        done = typedmcp("validate", "traffic.jsonl", "--revision", OLD, *options, cwd=tmp_path)
+        assert all(line.isprintable() for line in done.out.splitlines()), done.out
+        assert "\nforged" not in done.out
+    assert done.json["faults"][0]["method"] == controls
+
+
 def test_traffic_can_come_from_standard_input() -> None:
     done = typedmcp("validate", "-", "--version", OLD, stdin=json.dumps(request("ping")))
     assert (done.status, done.out) == (0, "1 message, valid\n")
@@ -225,7 +301,6 @@ def test_traffic_can_come_from_standard_input() -> None:
     [
         (["nowhere.jsonl", "--version", OLD], "nowhere.jsonl: No such file or directory"),
         ([".", "--version", OLD], ".: Is a directory"),
-        (["nowhere.jsonl"], 'Command "validate" parameter --revision requires an argument'),
         (["nowhere.jsonl", "--version", "2025"], 'Invalid value "2025" for --version. Choose from: "2024-11-05"'),
     ],
     ids=" ".join,
@@ -244,7 +319,7 @@ def test_traffic_is_not_held_in_memory() -> None:
 
     tracemalloc.start()
     try:
-        assert sum(1 for _ in check_lines(lines(), TrafficChecker(OLD))) == 0
+        assert sum(1 for _ in check_lines(lines(), RecordingChecker(OLD))) == 0
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()

@@ -15,6 +15,7 @@ from types import ModuleType
 
 import typedmcp.dialect.methods as methods
 from typedmcp import Server, ServerConfig
+from typedmcp.building import escape_controls
 from typedmcp.dialect.handlers import ServerStub
 from typedmcp_cli.references import ServerReference, require_reference
 from typedmcp_cli.status import FAILED, CommandExit, suggest_names
@@ -136,7 +137,7 @@ def _format_traceback(error: BaseException) -> str:
     frames = error.__traceback__
     while frames is not None and _is_import_machinery(frames.tb_frame.f_code.co_filename):
         frames = frames.tb_next
-    return "".join(traceback.format_exception(type(error), error, frames))
+    return escape_controls("".join(traceback.format_exception(type(error), error, frames)), keep_lines=True)
 
 
 def _is_import_machinery(filename: str) -> bool:

@@ -14,7 +14,16 @@ from typedmcp.building import decode_json, escape_controls, is_array, is_object
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["make_console", "print_heading", "print_json", "print_table", "print_text", "print_value", "style_text"]
+__all__ = [
+    "encode_visible",
+    "make_console",
+    "print_heading",
+    "print_json",
+    "print_table",
+    "print_text",
+    "print_value",
+    "style_text",
+]
 
 _CONTROL_IN_JSON = re.compile(r"[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 """Characters that JSON allows in strings, and that a terminal must not get."""
@@ -84,10 +93,20 @@ def print_json(value: object) -> None:
     """Print a value as an indented JSON document. On a terminal, control characters are written as JSON escapes."""
     text = msgspec.json.format(msgspec.json.encode(value), indent=2)
     if sys.stdout.isatty():
-        text = _CONTROL_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text.decode()).encode()
+        text = _escape_in_json(text.decode()).encode()
     sys.stdout.flush()
     sys.stdout.buffer.write(text + b"\n")
     sys.stdout.buffer.flush()
+
+
+def encode_visible(value: object) -> bytes:
+    """Return a value as JSON in which control characters are escapes, which mean the same."""
+    text = msgspec.json.encode(value).decode()
+    return (text if text.isprintable() else _escape_in_json(text)).encode()
+
+
+def _escape_in_json(text: str) -> str:
+    return _CONTROL_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def print_value(text: str) -> None:

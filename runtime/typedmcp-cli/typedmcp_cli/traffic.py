@@ -70,6 +70,10 @@ class TrafficChecker:
         """The number of requests without a response."""
         return sum(map(len, self._open.values()))
 
+    def has_request(self, side: str, id: object) -> bool:
+        """Return whether a request of a side has no response yet."""
+        return any(_key(sender, id) in self._open for sender in (side, None))
+
     def check(self, value: object) -> Iterator[TrafficFault]:
         """Yield the faults of a message or a batch, either by itself or in an object with its sender."""
         side: str | None = None
@@ -78,6 +82,10 @@ class TrafficChecker:
             if side is not None and side not in _SIDES:
                 yield TrafficFault(None, "sender", f'expected "client" or "server", got {_shorten(side)}')
                 side = None
+        yield from self.check_from(side, value)
+
+    def check_from(self, side: str | None, value: object) -> Iterator[TrafficFault]:
+        """Yield the faults of a message or a batch of a side, which is None if it is not known."""
         if not is_array(value):
             yield from self._check_message(value, side, "")
             return

@@ -25,7 +25,7 @@ _MARK = uuid4().hex
 _NUMBER = re.compile(rf'"{_MARK}([^"]*)"')
 """A number while the file is in memory."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
-"""What a file can have as an escape only."""
+"""Characters that a file has as escapes only."""
 _LOCK_SECONDS: Final = 10.0
 """Seconds to wait for another run that writes a file in the same folder."""
 _LOCK_PAUSE: Final = 0.02

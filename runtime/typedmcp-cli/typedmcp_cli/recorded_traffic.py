@@ -28,7 +28,7 @@ class RecordingChecker:
 
     @property
     def messages(self) -> int:
-        """How many messages were checked; each message of a batch counts."""
+        """The number of messages that were checked; each message of a batch counts."""
         return self._malformed + sum(each.messages for each in self._connections.values())
 
     def count_malformed(self, reason: str) -> TrafficFault:

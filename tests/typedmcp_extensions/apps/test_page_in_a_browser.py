@@ -13,11 +13,13 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
 
 from tests.browser import CHROMIUM, DRIVER, Browser, browser
+from tests.cases import each
 from tests.listening import listening
 from tests.paths import ROOT
 
@@ -128,6 +130,9 @@ PAGE = """<!doctype html>
 """
 
 
+IMAGE = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'
+
+
 class Recorder(BaseHTTPRequestHandler):
     """Notes the paths of requests, and allows every origin to read its responses."""
 
@@ -135,9 +140,10 @@ class Recorder(BaseHTTPRequestHandler):
         self.server.paths.append(self.path)  # type: ignore[attr-defined]
         self.send_response(200)
         self.send_header("Access-Control-Allow-Origin", "*")
-        self.send_header("Content-Type", "image/svg+xml")
+        html: str | None = getattr(self.server, "html", None)
+        self.send_header("Content-Type", "image/svg+xml" if html is None else "text/html")
         self.end_headers()
-        self.wfile.write(b'<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>')
+        self.wfile.write((html or IMAGE).encode())
 
     do_GET = do_POST = _respond  # noqa: N815
 
@@ -146,11 +152,11 @@ class Recorder(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def recorder() -> Generator[tuple[str, list[str]]]:
+def recorder(html: str | None = None) -> Generator[tuple[str, list[str]]]:
     """Yield the address of a web server, and the paths that were requested."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Recorder)
     paths: list[str] = []
-    server.paths = paths  # type: ignore[attr-defined]
+    server.paths, server.html = paths, html  # type: ignore[attr-defined]
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}", paths
@@ -231,7 +237,7 @@ def test_the_page_renders_calls_a_tool_with_consent_and_is_refused_what_it_may_n
 
 
 REFUSED = {
-    "fetch allowed": '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>',
+    "fetch allowed": IMAGE,
     "image allowed": "loaded",
     "fetch": "refused: TypeError",
     "image": "refused",
@@ -280,3 +286,58 @@ def test_a_hostile_page_reaches_nothing_but_what_it_has_declared(window: Browser
             assert other_paths == []
             assert {*allowed_paths} == {"/fetch", "/image"}
             assert not (tmp_path / "launched").exists()
+
+
+LEAVING = """<!doctype html>
+<script>
+  const leave = () => { location = "FRAME/frame"; };
+  WHEN
+</script>
+<p>page</p>
+"""
+STRANGER = """<!doctype html>
+<script>
+  addEventListener("message", () => fetch("/answered", {mode: "no-cors"}));
+  const params = {appInfo: {name: "a", version: "1"}, appCapabilities: {}, protocolVersion: "2026-01-26"};
+  for (let id = 1; id < 50; id++) parent.postMessage({jsonrpc: "2.0", id, method: "ui/initialize", params}, "*");
+  fetch("/sent", {mode: "no-cors"});
+</script>
+"""
+
+
+@each("when", ["leave();", "addEventListener('load', () => setTimeout(leave, 200));"])
+def test_a_frame_that_a_page_has_left_for_does_not_speak_for_it(window: Browser, tmp_path: Path, when: str) -> None:
+    with recorder(STRANGER) as (frame, paths):
+        (tmp_path / "page.html").write_text(LEAVING.replace("FRAME", frame).replace("WHEN", when), encoding="utf-8")
+        server = tmp_path / "server.py"
+        text = SERVER.replace('connect=["ALLOWED"], resources=["ALLOWED"]', f'frames=["{frame}"]')
+        server.write_text(text, encoding="utf-8")
+        with listening([sys.executable, str(HOST), str(server), "sub_attack", "{}"]) as host:
+            window.send("url", url=host.address)
+            window.wait_for("document.querySelector('iframe')")
+            window.send("frame", id=0)
+            end = monotonic() + 20
+            while "/sent" not in paths and window.run("return !!document.querySelector('iframe')"):
+                assert monotonic() < end
+            if when != "leave();":
+                window.wait_for("document.querySelector('iframe') === null")
+            for _ in range(50):  # turns in which an answer would arrive
+                window.run("return 1")
+            leave_page(window)
+            assert "/frame" in paths
+            assert "/answered" not in paths
+
+
+def test_a_page_has_no_webrtc_and_keeps_its_doctype(window: Browser, tmp_path: Path) -> None:
+    page = "<!-- a -->\n<!DOCTYPE html>\n<title>t</title><p id=state></p>"
+    (tmp_path / "page.html").write_text(page, encoding="utf-8")
+    server = tmp_path / "server.py"
+    server.write_text(SERVER.replace("ALLOWED", "https://a.example"), encoding="utf-8")
+    with listening([sys.executable, str(HOST), str(server), "sub_attack", "{}"]) as host:
+        window.send("url", url=host.address)
+        enter_page(window)
+        window.wait_for("document.getElementById('state')")
+        assert window.run("return document.compatMode") == "CSS1Compat"
+        assert window.run("return typeof RTCPeerConnection") == "undefined"
+        assert window.run("return document.scripts.length") == 0
+        leave_page(window)

@@ -62,6 +62,7 @@ def test_a_server_declares_what_it_has(kind: str) -> None:
         async with served(server) as client:
             declared = (await client.result("server/discover"))["capabilities"]
             assert {*declared} & {*ITEMS} == {kind}
+            assert "logging" in declared  # which a tool may send at any time
 
     run(main)
 

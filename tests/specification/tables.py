@@ -1,7 +1,7 @@
 """The tables of requirements: each sentence of the specification that binds, with the tests that show it.
 
-There is a table for each page of a revision: `2026-07-28/basic/index.toml` is for `basic/index`. The folder `extensions`
-has one for each official extension, whose specification is elsewhere.
+There is a table for each page of a revision: `2026-07-28/basic/index.toml` is for `basic/index`. In `extensions` there
+is one for each official extension, whose specification is elsewhere.
 """
 
 from __future__ import annotations

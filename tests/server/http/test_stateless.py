@@ -81,6 +81,19 @@ async def test_progress_makes_the_response_a_stream(waits: bool) -> None:
         assert (answer["id"], answer["result"]["content"][0]["text"]) == ("x", "reported")
 
 
+@in_loop
+async def test_progress_comes_on_the_stream_of_its_own_request() -> None:
+    async with serving() as served:
+        calls = [
+            served.call("report", {"steps": 2, "waits": True}, meta={"progressToken": token}, id=token)
+            for token in ("a", "b", "c")
+        ]
+        for token, call in zip(("a", "b", "c"), calls, strict=True):
+            *progress, answer = messages((await call.reply()).events)
+            assert [each["params"]["progressToken"] for each in progress] == [token, token]
+            assert answer["id"] == token
+
+
 @each("wanted, level, is_told", [("info", "info", True), ("error", "info", False)])
 @in_loop
 async def test_a_log_message_is_sent_if_the_request_asks_for_its_level(wanted: str, level: str, is_told: bool) -> None:

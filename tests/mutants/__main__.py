@@ -29,6 +29,7 @@ from tests.mutants.trials import Result, Trial
 
 _CLONES = ROOT / ".mutants"
 _INTERRUPTED = 130
+_ROOM_SECONDS, _FEATURE_SECONDS = 1200.0, 60.0
 
 
 class Results:
@@ -82,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--check", action="store_true", help="only check that the code with each fault can be made and imported")
     add("--checkout", type=Path, metavar="DIR", help="a checkout with a ready .venv, in place of clones of HEAD")
     add("--results", type=Path, metavar="FILE", help="the file of results; by default in .mutants")
-    add("--timeout", type=float, default=1200, metavar="SECONDS", help="time for the tests of one room")
+    add("--timeout", type=float, metavar="SECONDS", help="time for the tests of one room (1200) or feature (60)")
     return parser
 
 
@@ -137,8 +138,8 @@ def _try_all(faults: Sequence[Fault], options: argparse.Namespace) -> int:
 def _make_trial(checkout: Checkout, options: argparse.Namespace) -> Trial | FeatureTrial:
     if options.features:
         checkout.use_interop()
-        return FeatureTrial(checkout, timeout=options.timeout)
-    return Trial(checkout, timeout=options.timeout, rooms_only=options.rooms_only)
+        return FeatureTrial(checkout, timeout=options.timeout or _FEATURE_SECONDS)
+    return Trial(checkout, timeout=options.timeout or _ROOM_SECONDS, rooms_only=options.rooms_only)
 
 
 def _summarize(faults: Sequence[Fault], results: Results) -> int:

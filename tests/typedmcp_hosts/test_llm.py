@@ -287,11 +287,48 @@ def test_what_a_model_gets_wrong_is_a_result(api: LlmApi, name: str, arguments: 
     run(main)
 
 
-def test_arguments_that_are_not_json_are_a_result() -> None:
+BROKEN = {
+    '{"a": 1, "b': 'they end too early, with "{\\"a\\": 1, \\"b"; expected an object',
+    "{": 'they end too early, with "{"; expected an object',
+    '{"a": 1,}': "(byte 8); expected an object",
+    "draw(1)": "(byte 0); expected an object",
+    "[1]": "expected an object, got list",
+}
+"""Arguments that models write, and the end of the error that they get."""
+
+
+@each("arguments, end", BROKEN.items())
+def test_arguments_that_are_not_json_are_an_error_that_names_the_tool_and_the_place(arguments: str, end: str) -> None:
     async def main() -> None:
         async with typedmcp.connect(make_server()) as client:
-            part = {"id": "c1", "type": "function", "function": {"name": "draw", "arguments": "{"}}
-            assert (await call_for(client, "openai", part))["content"].startswith("Error: ")
+            part = {"id": "c1", "type": "function", "function": {"name": "draw", "arguments": arguments}}
+            content = (await call_for(client, "openai", part))["content"]
+            assert content.startswith("Error: the arguments of draw")
+            assert content.endswith(end)
+
+    run(main)
+
+
+def test_calls_of_a_model_take_the_options_of_calls() -> None:
+    server = typedmcp.Server("slow")
+
+    @server.tool
+    async def wait(ctx: typedmcp.Context) -> str:
+        await ctx.report_progress(1, 2)
+        await asyncio.sleep(60)
+        return "done"
+
+    async def main() -> None:
+        part = PARTS["anthropic"]("wait", {})
+        progress: list[float] = []
+        async with typedmcp.connect(server) as client:
+            with pytest.raises(typedmcp.RequestTimeoutError, match=r"within 0\.3 s"):
+                await call_for(
+                    client, "anthropic", part, max_time=0.3, on_progress=lambda params: progress.append(params.progress)
+                )
+            assert progress == [1]
+            with pytest.raises(UsageError, match="rounds must not be 0"):
+                await call_for(client, "anthropic", part, rounds=0)
 
     run(main)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Unpack
 from weakref import WeakKeyDictionary
 
-from typedmcp import Client, Diagnostic, DiagnosticKind
-from typedmcp.building import decode_json, is_object
+from typedmcp import CallOptions, Client, Diagnostic, DiagnosticKind
+from typedmcp.building import decode_json, format_value, is_object
 from typedmcp.errors import RemoteError, ToolError, UsageError
 from typedmcp.types import to_builtins
 from typedmcp_hosts.formats import ApiFormat, LlmApi, ToolCall, format_of
@@ -21,6 +21,8 @@ from typedmcp_schemas.hosts import MAX_NAME
 __all__ = ["api_name", "call_for", "tools_for"]
 
 _HASH_DIGITS: Final = 8
+_SHOWN_CHARACTERS: Final = 60
+"""Characters at the end of arguments that are not complete which their error shows."""
 
 _names: WeakKeyDictionary[Client | ClientGroup, dict[LlmApi, dict[str, str]]] = WeakKeyDictionary()
 """The names of the tools by their names in an API, of each client whose tools were declared to it."""
@@ -51,17 +53,22 @@ async def tools_for(
     return made
 
 
-async def call_for(client: Client | ClientGroup, api: LlmApi, part: object) -> dict[str, Any]:
+async def call_for(
+    client: Client | ClientGroup, api: LlmApi, part: object, **options: Unpack[CallOptions]
+) -> dict[str, Any]:
     """Call the tool that a part of a model's answer asks for, and return the part with the result for the model.
 
     `part` is a dict, or an object of the API's SDK. Failed calls and unknown tools are results, which the API's way
-    marks as errors. Raises `UsageError` for a part that asks for no tool.
+    marks as errors. `options` are those of calls, such as `timeout`. Raises `UsageError` for a part that asks for no
+    tool, and for `rounds=0`: a model cannot answer what a server asks.
     """
+    if options.get("rounds") == 0:
+        raise UsageError("call_for: rounds must not be 0, since the result for a model must be one of the tool")
     format = _format_for(client, api)
     call = _parse(format, api, part)
     if not _names.get(client, {}).get(api):
         await tools_for(client, api)
-    return format.write_result(call, await _run(client, call, _names[client][api]))
+    return format.write_result(call, await _run(client, call, _names[client][api], options))
 
 
 def _format_for(client: object, api: str) -> ApiFormat:
@@ -81,14 +88,16 @@ def _parse(format: ApiFormat, api: str, part: object) -> ToolCall:
     raise UsageError(f"{api}: this part of the answer asks for no tool: {type(part).__name__}")
 
 
-async def _run(client: Client | ClientGroup, call: ToolCall, names: Mapping[str, str]) -> dict[str, Any]:
+async def _run(
+    client: Client | ClientGroup, call: ToolCall, names: Mapping[str, str], options: CallOptions
+) -> dict[str, Any]:
     """Return the result of a call as the protocol's JSON."""
     name = names.get(call.name)
     if name is None:
         return _failure(f"unknown tool {call.name!r}; known: {', '.join(names)}")
     try:
-        arguments = _read_arguments(call.arguments)
-        result: Any = to_builtins(await client.call_tool(name, arguments))
+        arguments = _read_arguments(call)
+        result: Any = to_builtins(await client.call_tool(name, arguments, **options))
     except (ToolError, RemoteError, ValueError) as error:
         if isinstance(error, UsageError):
             raise
@@ -96,11 +105,18 @@ async def _run(client: Client | ClientGroup, call: ToolCall, names: Mapping[str,
     return dict(result)
 
 
-def _read_arguments(given: object) -> dict[str, Any]:
+def _read_arguments(call: ToolCall) -> dict[str, Any]:
     """Return arguments as an object. Raises `ValueError` for others: models write JSON that is not valid."""
-    parsed: object = decode_json(given or "{}") if isinstance(given, str) else given
+    given, parsed = call.arguments, call.arguments
+    if isinstance(given, str):
+        try:
+            parsed = decode_json(given or "{}")
+        except ValueError as error:
+            end = f"they end too early, with {format_value(given[-_SHOWN_CHARACTERS:])}"
+            reason = end if "truncated" in str(error) else str(error)
+            raise ValueError(f"the arguments of {call.name} are not valid JSON: {reason}; expected an object") from None
     if not isinstance(parsed, Mapping):
-        raise ValueError(f"arguments: expected an object, got {type(parsed).__name__}")
+        raise ValueError(f"the arguments of {call.name}: expected an object, got {type(parsed).__name__}")
     return {**parsed}
 
 

@@ -28,7 +28,7 @@ COMPLETE: Json = {"resultType": "complete", "content": [{"type": "text", "text":
 DISCOVERED: Json = {
     "resultType": "complete",
     "supportedVersions": [MODERN_REVISION],
-    "capabilities": {},
+    "capabilities": {"tools": {}, "prompts": {}, "resources": {}, "completions": {}},
     "ttlMs": 0,
     "cacheScope": "public",
 }

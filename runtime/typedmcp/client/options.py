@@ -121,7 +121,7 @@ class ConnectOptions(TypedDict, total=False):
     Calls of tools whose schema refers to another document, or names an unknown dialect, raise `ProtocolError`.
     """
     check_capabilities: bool
-    """Raise `UsageError` for calls that need a capability which a legacy server has not declared. Default: True."""
+    """Raise `UsageError` for calls that need a capability which the server has not declared. Default: True."""
     strict: bool
     """Reject messages that break the specification harmlessly. Default: False, they are understood and reported."""
     restart: bool | None

@@ -166,7 +166,8 @@ class Script:
         if self.revision != MODERN:
             wire.reply(400, b"Bad Request: what is this?", content_type="text/plain")
             return
-        members: Json = {"supportedVersions": [MODERN], "capabilities": {"tools": {}}}
+        capabilities: Json = {name: {} for name in ("tools", "prompts", "resources", "completions")}
+        members: Json = {"supportedVersions": [MODERN], "capabilities": capabilities}
         wire.result(request, {**COMPLETE, **members})
 
     def _initialize(self, request: Request, wire: Wire) -> None:

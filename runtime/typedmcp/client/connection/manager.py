@@ -62,7 +62,7 @@ class ConnectionManager:
         """The parameters in headers, for modern servers over HTTP."""
         self.checks_capabilities: bool = options.get("check_capabilities", True)
         self.undeclared: Mapping[str, str] = {}
-        """The methods of a legacy server that need a capability which it has not declared, each with that."""
+        """The methods that need a capability which the server has not declared, each with that."""
         default_level: LogLevel | None = None if options.get("on_log") is None else "debug"
         self.log_level: LogLevel | None = options.get("log_level") or default_level
         self._on_new_session = on_new_session
@@ -132,7 +132,7 @@ class ConnectionManager:
             raise UsageError(f"{text}; connect with `check_capabilities=False` to send it all the same")
 
     def check_declared(self, method: str) -> None:
-        """Raise `UsageError` for a method of a legacy server that has not declared the capability for it."""
+        """Raise `UsageError` for a method if the server has not declared the capability for it."""
         if (name := self.undeclared.get(method)) is not None:
             text = f"{method}: the server has not declared the capability {name}"
             raise UsageError(f"{text}; connect with `check_capabilities=False` to send it all the same")
@@ -184,8 +184,8 @@ class ConnectionManager:
         meta = self._opener.identity.meta(server.revision, self.log_level) if is_modern else None
         self._server, self.encoder, self.session = server, RequestEncoder(server.revision, meta), session
         self.heads = session.heads if is_modern else None
-        is_checked = self.checks_capabilities and not is_modern
-        self.undeclared = undeclared_methods(server.capabilities, server.revision) if is_checked else {}
+        if self.checks_capabilities:
+            self.undeclared = undeclared_methods(server.capabilities, server.revision)
         if server.info is not None and server.info.icons:
             method = "server/discover" if is_modern else "initialize"
             drop_unsafe_icons_of([server.info], method, self._opener.incoming.report)

@@ -39,7 +39,7 @@ from typedmcp.transports.http1 import HttpResponse, StaleConnectionError
 __all__ = ["HttpSession"]
 
 _POST_TIMEOUT: Final = 30.0
-"""Seconds for a message that needs no response."""
+"""Seconds for a message that needs no response, and for the request that tells whether the session is still known."""
 
 _FIRST_CALL_DELAY: Final = 0.1
 """Seconds for which the first call waits until the server has opened the stream of its messages."""
@@ -49,12 +49,8 @@ _STREAM_OPEN_TIMEOUT: Final = 1.0
 _DELETE_TIMEOUT: Final = 2.0
 """Seconds for the request that ends the session at the server."""
 
-_CHECK_TIMEOUT: Final = 10.0
-"""Seconds for the request that tells whether the server still knows the session."""
-
-_REFUSAL_STATUSES: Final = frozenset((400, 401, 409, 410))
-_REFUSAL_CODES: Final = frozenset((-32000, -32001, INVALID_REQUEST))
-"""The answers of servers that do not know a session, besides 404 and 5xx."""
+_REFUSALS: Final = frozenset((400, 401, 409, 410, -32000, -32001, INVALID_REQUEST))
+"""The answers of servers that do not know a session, besides 404 and 5xx: statuses, and codes of errors."""
 
 _LEGACY_REQUESTS: Final = {"initialize", "logging/setLevel", "ping", "resources/subscribe", "resources/unsubscribe"}
 _IDEMPOTENT: Final = (_LEGACY_REQUESTS | methods.CLIENT_REQUESTS.keys()) - {"tools/call"}
@@ -247,7 +243,7 @@ class HttpSession(ClientSession):
                 self._end_lost_session()
             return
         try:
-            await self.exchange(self.start_call(check, timeout=_CHECK_TIMEOUT), params)
+            await self.exchange(self.start_call(check, timeout=_POST_TIMEOUT), params)
         except SessionLostError as loss:
             is_equal = 400 <= status < 500 and loss.__cause__ is not None and loss.__cause__.args == error.args
             if is_equal or method in _IDEMPOTENT:
@@ -349,8 +345,8 @@ class HttpSession(ClientSession):
 def _is_refusal(error: Error, method: str, status: int) -> bool:
     """Return whether a request may have been refused because the server does not know the session or the revision."""
     code: int | str | None = getattr(error, "code", None)
-    is_refused = status in _REFUSAL_STATUSES or (status >= 500 and getattr(error, "retry_after", None) is None)
-    return is_refused or code in _REFUSAL_CODES or (code is not None and method == "server/discover")
+    is_refused = status in _REFUSALS or (status >= 500 and getattr(error, "retry_after", None) is None)
+    return is_refused or code in _REFUSALS or (code is not None and method == "server/discover")
 
 
 class _BackgroundTasks:

@@ -132,6 +132,8 @@ class OpenRequest:
     def __init__(self, app: Any, scope: dict[str, Any], chunks: Sequence[bytes], *, ends: bool, raises: bool) -> None:
         self.sent: list[dict[str, Any]] = []
         """The messages that the application has sent."""
+        self.unread: int = 0
+        """The chunks of the body that the application had not read when its response began."""
         self._chunks = [*chunks]
         self._ends = ends
         self._raises = raises
@@ -160,6 +162,8 @@ class OpenRequest:
                 raise OSError("the client has disconnected")
             return
         assert not self.is_complete, f"sent after the end: {sent}"
+        if not self.sent:
+            self.unread = len(self._chunks)
         self.sent.append(sent)
         if sent["type"] == "http.response.body" and self.is_stream:
             self._events += self._parser.feed(sent.get("body", b""))

@@ -11,10 +11,13 @@ import sys
 import time
 from collections.abc import Generator
 from contextlib import ExitStack
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
 
+import typedmcp
+from tests import spoken
 from tests.cases import each
 from tests.paths import ROOT
 from tests.ports import reserved_port
@@ -178,6 +181,32 @@ def test_a_body_that_is_too_long_is_rejected_before_it_is_sent(server: RunningSe
             assert one.status == 413
             await other.call("echo", text="x" * 1_000_000)
             assert await other.text() == "x" * 1_000_000
+
+    main()
+
+
+def test_a_client_that_sends_a_body_that_is_too_long_gets_the_response(server: RunningServer) -> None:
+    """A connection that is closed while bytes are unread loses what was sent before."""
+    if server.name == "granian":
+        pytest.skip("Granian itself closes the connection with the response")
+    body = b"a" * 16_000_000
+    for _ in range(3):
+        connection = HTTPConnection("127.0.0.1", server.port, timeout=20)
+        try:
+            connection.request("POST", "/mcp", body, {"content-type": "application/json", "accept": "*/*"})
+            response = connection.getresponse()
+            assert response.status == 413
+            assert b"the body is too long" in response.read()
+        finally:
+            connection.close()
+
+    @in_loop
+    async def main() -> None:
+        for revision in (spoken.LEGACY[0], spoken.MODERN_REVISION):
+            async with typedmcp.connect(f"http://127.0.0.1:{server.port}/mcp", revisions=[revision]) as client:
+                with pytest.raises(typedmcp.RemoteError, match="the body is too long"):
+                    await client.call_tool("echo", {"text": "a" * len(body)})
+                await client.list_tools()
 
     main()
 

@@ -347,7 +347,7 @@ class AsgiApp:
             send = with_headers(send, self._cors.response_headers(joined))
             await self._serve(scope, joined, receive, send)
         except (ClientDisconnect, HTTPException, ConnectionError) as error:
-            await self._respond_error(error, scope, send)
+            await self._respond_error(error, scope, receive, send)
         finally:
             if entry is not None:
                 entry.write()
@@ -385,16 +385,16 @@ class AsgiApp:
             principal = None if self._auth is None else await self._authenticate(dict(scope["headers"]), scope)
             await self._serve_checked(template, scope, principal, body, receive, send, write)
         except (ClientDisconnect, HTTPException, ConnectionError) as error:
-            await self._respond_error(error, scope, send)
+            await self._respond_error(error, scope, receive, send)
 
-    async def _respond_error(self, error: Exception, scope: Scope, send: Send) -> None:
+    async def _respond_error(self, error: Exception, scope: Scope, receive: Receive, send: Send) -> None:
         """Respond to a request that cannot be served, unless its client has disconnected."""
         if isinstance(error, HTTPException):
             log_rejection(scope, error)
             # On HTTP/1 the server would otherwise read the rest of a body that is too long.
             closes = error.status == 413 and scope.get("http_version", "1.1") < "2"
             headers = [*error.headers, *(_CLOSE if closes else ())]
-            await respond(send, error.status, error.body, headers, error.on_frame)
+            await respond(send, error.status, error.body, headers, error.on_frame, receive=receive if closes else None)
         elif isinstance(error, ConnectionError):
             self.state.report_unreachable_store(error)
             await respond_unavailable(send, "the server's store is unreachable: try again later")

@@ -20,6 +20,7 @@ from typedmcp.protocol.codec import encode_error
 from typedmcp.protocol.framing import Frame, RequestId, classify, find_request_id
 from typedmcp.protocol.meta import VERSION
 from typedmcp.server.principal import Principal
+from typedmcp.transports.concurrency import limit_time
 from typedmcp_schemas.nesting import is_too_deep, too_deep
 
 __all__ = [
@@ -238,6 +239,8 @@ def has_version(body: bytes) -> bool:
 
 LARGE_BODY_BYTES: Final = 64 << 10
 """A body of more bytes counts in the budget of its client, and does not take the hot path."""
+_DISCARD_SECONDS: Final = 1.0
+"""Seconds for which the rest of a body that is too long is read."""
 PIECE_BYTES: Final = 1 << 20
 """Bytes of a large response that are sent at once."""
 
@@ -279,8 +282,13 @@ async def respond(
     headers: list[tuple[bytes, bytes]] | None = None,
     on_frame: OnFrame | None = None,
     media: RawHeaders = (JSON_HEADER,),
+    receive: Receive | None = None,
 ) -> None:
-    """Send a whole response. The body, if there is one, is described by `media`, and reported to `on_frame`."""
+    """Send a whole response. The body, if there is one, is described by `media`, and reported to `on_frame`.
+
+    With `receive`, the rest of the request is read for a moment before the response ends, and dropped: a client that is
+    still writing would lose the response if the connection were closed.
+    """
     if on_frame is not None and body:
         on_frame("server", body)
     head = [*media, (b"content-length", b"%d" % len(body))] if body else [] if status == 204 else [_NO_BODY]
@@ -288,8 +296,17 @@ async def respond(
         await send({"type": "http.response.start", "status": status, "headers": head + headers if headers else head})
         if len(body) > PIECE_BYTES:
             body = await _send_pieces(send, body)
+        if receive is not None:
+            await send({"type": "http.response.body", "body": body, "more_body": True})
+            await limit_time(_DISCARD_SECONDS, _discard(receive))
+            body = b""
         await send({"type": "http.response.body", "body": body})
     except OSError:  # the client has disconnected
+        pass
+
+
+async def _discard(receive: Receive) -> None:
+    while (await receive()).get("more_body"):
         pass
 
 

@@ -287,7 +287,7 @@ def test_a_token_from_the_environment_is_required_over_http(tmp_path: Path, monk
     with over_http(Path(file), "--token-env", "WEATHER_TOKEN") as origin:
         assert _post(origin) == 401
         with typedmcp.sync.connect(f"{origin}/mcp", auth="secret-token") as client:
-            assert [*client.tools()] == []
+            client.ping()
 
 
 @each("option, value", [("--allowed-host", "x"), ("--allowed-origin", "https://x"), ("--token-env", "X")])

@@ -10,23 +10,25 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AsyncExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, TypeAlias, Unpack
+
+import msgspec
+from msgspec import Raw
 
 from mcpspec.ext.tasks import methods, structs
 from typedmcp import CallOptions, Diagnostic, DiagnosticKind, types
 from typedmcp.building import check_seconds, format_value, to_builtins
 from typedmcp.dialect import methods as protocol
 from typedmcp.errors import (
+    INTERNAL_ERROR,
     ConnectionLostError,
-    DecodeError,
     Error,
     InputUnavailableError,
     ProtocolError,
     RemoteError,
     TaskCancelledError,
-    UsageError,
 )
 from typedmcp.extensions import ClientExtension, ExtendedCall, ExtensionClient, LegacyCallForm
 from typedmcp_extensions.tasks.extension import FINAL_STATUSES, TASKS
@@ -45,6 +47,7 @@ _LISTENING_POLL = 30.0
 """Seconds between two requests for the state of a task whose changes the server sends."""
 _PAUSES = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Seconds between attempts to reach the server."""
+_CALL = "tools/call"
 _CANCEL_TIME = 2.0
 _TTL = 86_400.0
 _MAX_ANSWERS = 1000
@@ -178,16 +181,21 @@ class TaskCalls(ClientExtension):
     async def _follow(self, id: str, options: CallOptions) -> Any:
         """Return the result of a task, once there is one."""
         with self._following(id) as changed:
-            if not self._listens or self._legacy.has_tasks(await self._client.connect()):
-                return await self._poll(id, changed, options)
-            try:
-                async with self._client.listen({"taskIds": [id]}) as subscription:
-                    is_granted = id in (subscription.granted_members.get("taskIds") or ())
-                    return await self._poll(id, changed, options, least=_LISTENING_POLL if is_granted else _MIN_POLL)
-            except UsageError:
-                raise
-            except ConnectionLostError:
-                return await self._poll(id, changed, options)
+            async with AsyncExitStack() as stack:
+                least = _MIN_POLL
+                if self._listens and not self._legacy.has_tasks(await self._client.connect()):
+                    least = await self._listen(id, stack)
+                return await self._poll(id, changed, options, least=least)
+
+    async def _listen(self, id: str, stack: AsyncExitStack) -> float:
+        """Subscribe to a task, if the server lets it. Return the seconds between two requests for its state."""
+        try:
+            subscription = await stack.enter_async_context(self._client.listen({"taskIds": [id]}))
+        except (ConnectionLostError, RemoteError) as error:
+            text = f"the server sends no changes of tasks, and is asked for them: {format_value(str(error))}"
+            self._client.report(Diagnostic(DiagnosticKind.NOT_GRANTED, text, "subscriptions/listen", error=error))
+            return _MIN_POLL
+        return _LISTENING_POLL if id in (subscription.granted_members.get("taskIds") or ()) else _MIN_POLL
 
     @contextmanager
     def _following(self, id: str) -> Generator[asyncio.Event]:
@@ -214,19 +222,18 @@ class TaskCalls(ClientExtension):
                 self._on_status(task)
             if task.status in FINAL_STATUSES:
                 self._journal.forget(id)
-                return _result_of(task)
+                return self._result_of(task)
             if isinstance(task, structs.GetTaskResultInputRequired):
                 new = {key: request for key, request in task.input_requests.items() if key not in sent}
                 if new and await self._answer(known, new, options):
                     sent.update(new)
-                    continue
             pause = _DEFAULT_POLL if task.poll_interval_ms is None else task.poll_interval_ms / 1000
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(max(pause, least), _MAX_POLL)):
                     await changed.wait()
 
     async def _get_patiently(self, id: str, changed: asyncio.Event, options: CallOptions) -> structs.GetTaskResult:
-        """Return the state of a task. A server that cannot be reached gets some time: the task may outlive it."""
+        """Return the state of a task. A server that cannot be reached, or fails, gets some time: the task may go on."""
         for pause in (*_PAUSES, None):
             try:
                 task = await self.get(id, **request_options(options))
@@ -236,6 +243,10 @@ class TaskCalls(ClientExtension):
             except ConnectionLostError as error:
                 if pause is None or self._client.is_closed:
                     error.add_note(f"the task may go on: client.extension(TaskCalls).resume({id!r})")
+                    raise
+                await asyncio.sleep(pause)
+            except RemoteError as error:
+                if error.code != INTERNAL_ERROR or pause is None:
                     raise
                 await asyncio.sleep(pause)
         raise AssertionError  # not reached: the last pause is None
@@ -271,14 +282,17 @@ class TaskCalls(ClientExtension):
             return False
         return True
 
+    def _result_of(self, task: structs.GetTaskResult) -> Any:
+        """Return the result of a task that has ended. Raises the error of one without.
 
-def _result_of(task: structs.GetTaskResult) -> Any:
-    """Return the result of a task that has ended. Raises the error of one without."""
-    if isinstance(task, structs.GetTaskResultCompleted):
-        try:
-            return types.from_builtins(task.result, types.CallToolResult)
-        except DecodeError as error:
-            raise ProtocolError(f"tools/call: the result of the task is invalid: {error}") from error
-    if isinstance(task, structs.GetTaskResultFailed):
-        raise RemoteError.from_wire(to_builtins(task.error))
-    raise TaskCancelledError("the task was cancelled" + ("" if not task.status_message else f": {task.status_message}"))
+        The examples of the specification leave out `resultType`, which belongs to the response.
+        """
+        if isinstance(task, structs.GetTaskResultCompleted):
+            members = {"resultType": "complete", **task.result}
+            if "content" not in task.result and self._client.tolerate("result.content: required, but missing", _CALL):
+                members["content"] = []
+            return self._client.decode(_CALL, Raw(msgspec.json.encode(members)))
+        if isinstance(task, structs.GetTaskResultFailed):
+            raise RemoteError.from_wire(to_builtins(task.error))
+        text = "" if not task.status_message else f": {task.status_message}"
+        raise TaskCancelledError(f"the task was cancelled{text}")

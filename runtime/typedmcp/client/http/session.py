@@ -73,13 +73,7 @@ class HttpSession(ClientSession):
         """The status that rejected `initialize`, if one did."""
         self._heads = RequestHeads(name_params)
         self.heads: RequestHeads | None = self._heads
-        self._streams = EventStreams(
-            endpoint,
-            self._heads,
-            self.reader,
-            self._receive,
-            self._check_session,
-        )
+        self._streams = EventStreams(endpoint, self._heads, self.reader, self._receive, self._check_session)
         self._loss: SessionLostError | None = None
         self._check_request: tuple[str, Any] = ("ping", None)
         """A request that does nothing, with its parameters."""

@@ -288,6 +288,21 @@ def test_a_failure_to_connect_is_shared_for_a_moment(tmp_path: Path) -> None:
     run(main())
 
 
+def test_a_member_does_not_show_the_values_of_variables() -> None:
+    async def main() -> None:
+        servers = {"mcpServers": {"it": {"url": "http://127.0.0.1:1/${SECRET}/mcp"}}}
+        entry = typedmcp_hosts.load_config(servers, variables={"SECRET": "hunter2"})["it"]
+        async with ClientPool() as pool:
+            with pytest.raises(typedmcp.ConnectionLostError):
+                async with pool.lease(entry):
+                    pass
+            (member,) = pool.members
+        assert member.target == "http://127.0.0.1:1/…/mcp"
+        assert "hunter2" not in repr(member)
+
+    run(main())
+
+
 def test_a_failure_to_connect_is_remembered_after_its_target_is_retired(tmp_path: Path) -> None:
     starts = tmp_path / "starts"
     target = [sys.executable, "-c", f"open({str(starts)!r}, 'a').write('x'); raise SystemExit(70)"]

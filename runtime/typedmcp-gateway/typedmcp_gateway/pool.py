@@ -54,7 +54,8 @@ class _Slot:
     """The place of one client in the pool."""
 
     key: _Key
-    target: Target
+    described: str
+    """The target, as text for messages."""
     identity: str
     options: ConnectOptions
     turns: FairLimit
@@ -175,7 +176,7 @@ class ClientPool:
         """The connections at the moment, and the failures that are remembered."""
         return [
             PoolMember(
-                describe_target(slot.target),
+                slot.described,
                 slot.identity,
                 slot.is_connected,
                 slot.turns.used,
@@ -277,7 +278,7 @@ class ClientPool:
             slot = self._slots.get(key)
             if slot is None:
                 limit = FairLimit(1 if lease.is_exclusive else self._max_leases)
-                slot = self._slots[key] = _Slot(key, lease.target, lease.identity, lease.options, limit)
+                slot = self._slots[key] = _Slot(key, lease.describe(), lease.identity, lease.options, limit)
                 return slot
             if not lease.is_exclusive or not slot.users:
                 return slot
@@ -433,6 +434,10 @@ class ClientLease:
         self._pool = pool
         self._entry = entry
         self._slot: Any = None
+
+    def describe(self) -> str:
+        """Return the target as text for messages, without secrets."""
+        return describe_target(self.target) if self._entry is None else self._entry.describe()
 
     def make_client(self, defaults: ConnectOptions) -> Client:
         """Return a new client with the options of the pool and of the lease."""

@@ -25,7 +25,7 @@ import msgspec
 
 from typedmcp import Client, ConnectOptions, Diagnostic, DiagnosticKind, StdioServerParameters, connect
 from typedmcp.building import is_array, is_object
-from typedmcp.client import URL_OPTIONS, Target, is_url
+from typedmcp.client import URL_OPTIONS, Target, describe_target, is_url
 from typedmcp.errors import UsageError, missing_extra
 from typedmcp_hosts.hiding import HiddenValues
 from typedmcp_schemas import convert
@@ -108,6 +108,10 @@ class ServerEntry:
             return connect(self.target, **options)
         except UsageError as error:
             raise hidden.hide_in_error(error) from None
+
+    def describe(self) -> str:
+        """Return the target as text for messages: its address or command, without the values of variables."""
+        return HiddenValues(self.inserted).hide(describe_target(self.target))
 
     def select_options(self, options: ConnectOptions) -> ConnectOptions:
         """Return the options that apply to this server. Its own headers and credentials take precedence."""

@@ -18,6 +18,7 @@ from tests.server.http.asgi_driver import (
     ACCEPT,
     MODERN,
     Headers,
+    OpenRequest,
     SessionClient,
     ToolHandler,
     base64_header,
@@ -84,11 +85,13 @@ async def test_progress_makes_the_response_a_stream(waits: bool) -> None:
 @in_loop
 async def test_progress_comes_on_the_stream_of_its_own_request() -> None:
     async with serving() as served:
-        calls = [
-            served.call("report", {"steps": 2, "waits": True}, meta={"progressToken": token}, id=token)
-            for token in ("a", "b", "c")
-        ]
-        for token, call in zip(("a", "b", "c"), calls, strict=True):
+        calls: dict[str, OpenRequest] = {}
+        for token in ("a", "b", "c"):  # each begins while the others wait
+            served.handler.entered.clear()
+            calls[token] = served.call("report_and_wait", {}, meta={"progressToken": token}, id=token)
+            await served.handler.entered.wait()
+        served.handler.go.set()
+        for token, call in calls.items():
             *progress, answer = messages((await call.reply()).events)
             assert [each["params"]["progressToken"] for each in progress] == [token, token]
             assert answer["id"] == token

@@ -559,7 +559,7 @@ if TYPE_CHECKING or is_needed("CancelledNotificationParams"):
 if TYPE_CHECKING or is_needed("CancelledNotification"):
 
     class CancelledNotification(Notification[Any, Any]):
-        """Sender tells the other side to stop work on a request whose result is no longer wanted."""
+        """Client no longer wants the result of a request, or the server ends a subscription."""
 
         method: Literal["notifications/cancelled"] = "notifications/cancelled"
         params: CancelledNotificationParams | None = None
@@ -657,7 +657,7 @@ if TYPE_CHECKING or is_needed("ResourceRequestParams"):
 if TYPE_CHECKING or is_needed("ResourceTemplateReference"):
 
     class ResourceTemplateReference(Model):
-        """Reference to a resource template by URI, for completion."""
+        """Reference to a resource or a template of resources by URI, for completion."""
 
         type: Literal["ref/resource"] = "ref/resource"
         uri: Uri
@@ -1892,7 +1892,7 @@ if TYPE_CHECKING or is_needed("InputRequests", "InputRequest"):
 if TYPE_CHECKING or is_needed("InputRequiredResult", "Result"):
 
     class InputRequiredResult(NeedsInput, Result):
-        """Server reports that it needs more input before it can complete the request."""
+        """Server needs more input or another attempt first, and sends requests for input, a state, or both."""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         result_type: str = "input_required"
@@ -1989,7 +1989,7 @@ if TYPE_CHECKING or is_needed("ToolsCapability"):
 if TYPE_CHECKING or is_needed("ServerCapabilities"):
 
     class ServerCapabilities(Model):
-        """Optional features that the server supports."""
+        """Optional features that the server supports; it may have others than these."""
 
         experimental: dict[str, JSONObject] | None = None
         logging: LoggingCapability | None = None
@@ -2236,7 +2236,7 @@ if TYPE_CHECKING or is_needed("ElicitationCapability"):
 if TYPE_CHECKING or is_needed("ClientCapabilities"):
 
     class ClientCapabilities(Model):
-        """Optional features that the client supports."""
+        """Optional features that the client supports; it may have others than these."""
 
         experimental: dict[str, JSONObject] | None = None
         roots: RootsCapability | None = None

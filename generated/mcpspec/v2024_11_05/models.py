@@ -55,7 +55,7 @@ if TYPE_CHECKING or is_needed("ClientCapabilitiesRoots"):
 if TYPE_CHECKING or is_needed("ClientCapabilities"):
 
     class ClientCapabilities(Model):
-        """Optional features that the client supports. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
+        """Optional features that the client supports; it may have others than these. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
 
         experimental: dict[str, dict[str, Any]] | None = None
         """Features outside the protocol, by name."""
@@ -1074,7 +1074,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesTools"):
 if TYPE_CHECKING or is_needed("ServerCapabilities"):
 
     class ServerCapabilities(Model):
-        """Optional features that the server supports. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
+        """Optional features that the server supports; it may have others than these. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
 
         experimental: dict[str, dict[str, Any]] | None = None
         """Features outside the protocol, by name."""

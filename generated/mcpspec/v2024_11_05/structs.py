@@ -115,7 +115,7 @@ class CancelledNotificationParams(Struct, kw_only=True):
 
 
 class ClientCapabilities(Struct, kw_only=True):
-    """Optional features that the client supports. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
+    """Optional features that the client supports; it may have others than these. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
 
     experimental: dict[str, dict[str, Any]] | None = None
     """Features outside the protocol, by name."""
@@ -1024,7 +1024,7 @@ class SamplingMessage(Struct, kw_only=True):
 
 
 class ServerCapabilities(Struct, kw_only=True):
-    """Optional features that the server supports. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
+    """Optional features that the server supports; it may have others than these. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2024-11-05/schema.ts"""
 
     experimental: dict[str, dict[str, Any]] | None = None
     """Features outside the protocol, by name."""

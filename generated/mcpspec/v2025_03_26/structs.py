@@ -120,7 +120,7 @@ class CancelledNotificationParams(Struct, kw_only=True):
 
 
 class ClientCapabilities(Struct, kw_only=True):
-    """Optional features that the client supports. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts"""
+    """Optional features that the client supports; it may have others than these. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts"""
 
     experimental: dict[str, dict[str, Any]] | None = None
     """Features outside the protocol, by name."""
@@ -1043,7 +1043,7 @@ class SamplingMessage(Struct, kw_only=True):
 
 
 class ServerCapabilities(Struct, kw_only=True):
-    """Optional features that the server supports. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts"""
+    """Optional features that the server supports; it may have others than these. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts"""
 
     experimental: dict[str, dict[str, Any]] | None = None
     """Features outside the protocol, by name."""
@@ -1177,13 +1177,13 @@ class ToolAnnotations(Struct, kw_only=True):
     """Hints about how a tool behaves, not to be relied on from an untrusted server. https://github.com/modelcontextprotocol/modelcontextprotocol/blob/b0f60ba5409db7a6582440a7b473cc0398890f15/schema/2025-03-26/schema.ts"""
 
     title: str | None = None
-    """Name to show to people."""
+    """Name to show to people, ahead of `name`."""
     read_only_hint: bool | None = None
     """True if the tool changes nothing; false when absent."""
     destructive_hint: bool | None = None
-    """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
+    """True if the tool, unless it only reads, may delete or overwrite things; true when absent."""
     idempotent_hint: bool | None = None
-    """True if a repeated call with equal arguments changes nothing more; false when absent."""
+    """True if a repeated call of the tool, unless it only reads, changes nothing more; false when absent."""
     open_world_hint: bool | None = None
     """True if the tool interacts with external systems, as a web search does; true when absent."""
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING or is_needed("BaseMetadata"):
         name: str
         """Identifier of the object in the protocol."""
         title: str | None = None
-        """Name to show to people."""
+        """Name to show to people, ahead of `name`."""
 
 
 if TYPE_CHECKING or is_needed("BlobResourceContents"):
@@ -82,7 +82,7 @@ if TYPE_CHECKING or is_needed("ClientCapabilitiesRoots"):
 if TYPE_CHECKING or is_needed("ClientCapabilities"):
 
     class ClientCapabilities(Model):
-        """Optional features that the client supports. https://modelcontextprotocol.io/specification/2025-06-18/schema#clientcapabilities"""
+        """Optional features that the client supports; it may have others than these. https://modelcontextprotocol.io/specification/2025-06-18/schema#clientcapabilities"""
 
         experimental: dict[str, dict[str, Any]] | None = None
         """Features outside the protocol, by name."""
@@ -186,7 +186,7 @@ if TYPE_CHECKING or is_needed("Implementation"):
         name: str
         """Name of the program."""
         title: str | None = None
-        """Name to show to people."""
+        """Name to show to people, ahead of `name`."""
         version: str
         """Version of the program."""
 
@@ -418,7 +418,7 @@ if TYPE_CHECKING or is_needed("PromptArgument"):
         name: str
         """Key under which `prompts/get` passes the argument."""
         title: str | None = None
-        """Name to show to people."""
+        """Name to show to people, ahead of `name`."""
         description: str | None = None
         """Meaning of the argument."""
         required: bool | None = None
@@ -433,7 +433,7 @@ if TYPE_CHECKING or is_needed("Prompt"):
         name: str
         """Identifier by which the prompt is fetched."""
         title: str | None = None
-        """Name to show to people."""
+        """Name to show to people, ahead of `name`."""
         description: str | None = None
         """Purpose of the prompt."""
         arguments: list[PromptArgument] | None = None
@@ -487,7 +487,7 @@ if TYPE_CHECKING or is_needed("PromptReference"):
         name: str
         """Name of the prompt."""
         title: str | None = None
-        """Name to show to people."""
+        """Name to show to people, ahead of `name`."""
 
 
 if TYPE_CHECKING or is_needed("RequestId"):
@@ -913,7 +913,7 @@ if TYPE_CHECKING or is_needed("ResourceListChangedNotification"):
 if TYPE_CHECKING or is_needed("ResourceTemplateReference"):
 
     class ResourceTemplateReference(Model):
-        """Reference to a resource template by URI, for completion. https://modelcontextprotocol.io/specification/2025-06-18/schema#resourcetemplatereference"""
+        """Reference to a resource or a template of resources by URI, for completion. https://modelcontextprotocol.io/specification/2025-06-18/schema#resourcetemplatereference"""
 
         type: Literal["ref/resource"] = constant("ref/resource")
         """Kind of reference, always `ref/resource`."""
@@ -1071,7 +1071,7 @@ if TYPE_CHECKING or is_needed("Resource"):
         name: str
         """Identifier of the resource."""
         title: str | None = None
-        """Name to show to people."""
+        """Name to show to people, ahead of `name`."""
         uri: str
         """URI of the resource."""
         description: str | None = None
@@ -1109,7 +1109,7 @@ if TYPE_CHECKING or is_needed("ResourceLink"):
         name: str
         """Identifier of the resource."""
         title: str | None = None
-        """Name to show to people."""
+        """Name to show to people, ahead of `name`."""
         uri: str
         """URI of the resource."""
         description: str | None = None
@@ -1132,7 +1132,7 @@ if TYPE_CHECKING or is_needed("ResourceTemplate"):
         name: str
         """Identifier of the template."""
         title: str | None = None
-        """Name to show to people."""
+        """Name to show to people, ahead of `name`."""
         uri_template: str
         """Template of the URIs, in the syntax of RFC 6570."""
         description: str | None = None
@@ -1251,7 +1251,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesTools"):
 if TYPE_CHECKING or is_needed("ServerCapabilities"):
 
     class ServerCapabilities(Model):
-        """Optional features that the server supports. https://modelcontextprotocol.io/specification/2025-06-18/schema#servercapabilities"""
+        """Optional features that the server supports; it may have others than these. https://modelcontextprotocol.io/specification/2025-06-18/schema#servercapabilities"""
 
         experimental: dict[str, dict[str, Any]] | None = None
         """Features outside the protocol, by name."""
@@ -1565,13 +1565,13 @@ if TYPE_CHECKING or is_needed("ToolAnnotations"):
         """Hints about how a tool behaves, not to be relied on from an untrusted server. https://modelcontextprotocol.io/specification/2025-06-18/schema#toolannotations"""
 
         title: str | None = None
-        """Name to show to people."""
+        """Name to show to people, ahead of `name`."""
         read_only_hint: bool | None = None
         """True if the tool changes nothing; false when absent."""
         destructive_hint: bool | None = None
-        """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
+        """True if the tool, unless it only reads, may delete or overwrite things; true when absent."""
         idempotent_hint: bool | None = None
-        """True if a repeated call with equal arguments changes nothing more; false when absent."""
+        """True if a repeated call of the tool, unless it only reads, changes nothing more; false when absent."""
         open_world_hint: bool | None = None
         """True if the tool interacts with external systems, as a web search does; true when absent."""
 
@@ -1640,7 +1640,7 @@ if TYPE_CHECKING or is_needed("Tool"):
         name: str
         """Identifier by which the tool is called."""
         title: str | None = None
-        """Name to show to people, ahead of `annotations.title`."""
+        """Name to show to people, ahead of `annotations.title` and `name`."""
         description: str | None = None
         """Description of the tool, for the model."""
         input_schema: ToolInputSchema

@@ -61,7 +61,7 @@ class BaseMetadata(Struct, kw_only=True):
     name: str
     """Identifier of the object in the protocol."""
     title: str | None = None
-    """Name to show to people."""
+    """Name to show to people, ahead of `name`."""
 
 
 class BlobResourceContents(Struct, kw_only=True):
@@ -150,7 +150,7 @@ class CancelledNotificationParams(Struct, kw_only=True):
 
 
 class ClientCapabilities(Struct, kw_only=True):
-    """Optional features that the client supports. https://modelcontextprotocol.io/specification/2025-06-18/schema#clientcapabilities"""
+    """Optional features that the client supports; it may have others than these. https://modelcontextprotocol.io/specification/2025-06-18/schema#clientcapabilities"""
 
     experimental: dict[str, dict[str, Any]] | None = None
     """Features outside the protocol, by name."""
@@ -409,7 +409,7 @@ class Implementation(Struct, kw_only=True):
     name: str
     """Name of the program."""
     title: str | None = None
-    """Name to show to people."""
+    """Name to show to people, ahead of `name`."""
     version: str
     """Version of the program."""
 
@@ -875,7 +875,7 @@ class Prompt(Struct, kw_only=True):
     name: str
     """Identifier by which the prompt is fetched."""
     title: str | None = None
-    """Name to show to people."""
+    """Name to show to people, ahead of `name`."""
     description: str | None = None
     """Purpose of the prompt."""
     arguments: list[PromptArgument] | None = None
@@ -890,7 +890,7 @@ class PromptArgument(Struct, kw_only=True):
     name: str
     """Key under which `prompts/get` passes the argument."""
     title: str | None = None
-    """Name to show to people."""
+    """Name to show to people, ahead of `name`."""
     description: str | None = None
     """Meaning of the argument."""
     required: bool | None = None
@@ -935,7 +935,7 @@ class PromptReference(ConstantStruct, kw_only=True, tag_field="type", tag="ref/p
     name: str
     """Name of the prompt."""
     title: str | None = None
-    """Name to show to people."""
+    """Name to show to people, ahead of `name`."""
 
 
 class ReadResourceRequest(ConstantStruct, kw_only=True, tag_field="method", tag="resources/read"):
@@ -1000,7 +1000,7 @@ class Resource(Struct, kw_only=True):
     name: str
     """Identifier of the resource."""
     title: str | None = None
-    """Name to show to people."""
+    """Name to show to people, ahead of `name`."""
     uri: str
     """URI of the resource."""
     description: str | None = None
@@ -1034,7 +1034,7 @@ class ResourceLink(ConstantStruct, kw_only=True, tag_field="type", tag="resource
     name: str
     """Identifier of the resource."""
     title: str | None = None
-    """Name to show to people."""
+    """Name to show to people, ahead of `name`."""
     uri: str
     """URI of the resource."""
     description: str | None = None
@@ -1076,7 +1076,7 @@ class ResourceTemplate(Struct, kw_only=True):
     name: str
     """Identifier of the template."""
     title: str | None = None
-    """Name to show to people."""
+    """Name to show to people, ahead of `name`."""
     uri_template: str
     """Template of the URIs, in the syntax of RFC 6570."""
     description: str | None = None
@@ -1090,7 +1090,7 @@ class ResourceTemplate(Struct, kw_only=True):
 
 
 class ResourceTemplateReference(ConstantStruct, kw_only=True, tag_field="type", tag="ref/resource"):
-    """Reference to a resource template by URI, for completion. https://modelcontextprotocol.io/specification/2025-06-18/schema#resourcetemplatereference"""
+    """Reference to a resource or a template of resources by URI, for completion. https://modelcontextprotocol.io/specification/2025-06-18/schema#resourcetemplatereference"""
 
     type: Literal["ref/resource"] = "ref/resource"
     """Kind of reference, always `ref/resource`."""
@@ -1188,7 +1188,7 @@ class SamplingMessage(Struct, kw_only=True):
 
 
 class ServerCapabilities(Struct, kw_only=True):
-    """Optional features that the server supports. https://modelcontextprotocol.io/specification/2025-06-18/schema#servercapabilities"""
+    """Optional features that the server supports; it may have others than these. https://modelcontextprotocol.io/specification/2025-06-18/schema#servercapabilities"""
 
     experimental: dict[str, dict[str, Any]] | None = None
     """Features outside the protocol, by name."""
@@ -1340,7 +1340,7 @@ class Tool(Struct, kw_only=True):
     name: str
     """Identifier by which the tool is called."""
     title: str | None = None
-    """Name to show to people, ahead of `annotations.title`."""
+    """Name to show to people, ahead of `annotations.title` and `name`."""
     description: str | None = None
     """Description of the tool, for the model."""
     input_schema: ToolInputSchema
@@ -1357,13 +1357,13 @@ class ToolAnnotations(Struct, kw_only=True):
     """Hints about how a tool behaves, not to be relied on from an untrusted server. https://modelcontextprotocol.io/specification/2025-06-18/schema#toolannotations"""
 
     title: str | None = None
-    """Name to show to people."""
+    """Name to show to people, ahead of `name`."""
     read_only_hint: bool | None = None
     """True if the tool changes nothing; false when absent."""
     destructive_hint: bool | None = None
-    """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
+    """True if the tool, unless it only reads, may delete or overwrite things; true when absent."""
     idempotent_hint: bool | None = None
-    """True if a repeated call with equal arguments changes nothing more; false when absent."""
+    """True if a repeated call of the tool, unless it only reads, changes nothing more; false when absent."""
     open_world_hint: bool | None = None
     """True if the tool interacts with external systems, as a web search does; true when absent."""
 

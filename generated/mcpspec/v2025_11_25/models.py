@@ -37,7 +37,7 @@ if TYPE_CHECKING or is_needed("BaseMetadata"):
         name: str
         """Identifier of the object in the protocol."""
         title: str | None = None
-        """Name to show to people."""
+        """Name to show to people, ahead of `name`."""
 
 
 if TYPE_CHECKING or is_needed("BlobResourceContents"):
@@ -155,7 +155,7 @@ if TYPE_CHECKING or is_needed("ClientCapabilitiesTasks"):
 if TYPE_CHECKING or is_needed("ClientCapabilities"):
 
     class ClientCapabilities(Model):
-        """Optional features that the client supports. https://modelcontextprotocol.io/specification/2025-11-25/schema#clientcapabilities"""
+        """Optional features that the client supports; it may have others than these. https://modelcontextprotocol.io/specification/2025-11-25/schema#clientcapabilities"""
 
         experimental: dict[str, dict[str, Any]] | None = None
         """Features outside the protocol, by name."""
@@ -308,7 +308,7 @@ if TYPE_CHECKING or is_needed("Icon"):
         mime_type: str | None = None
         """Media type of the picture, in case that of `src` is missing or too general."""
         sizes: list[str] | None = None
-        """Sizes that the icon suits, such as `48x48`, or `any`."""
+        """Sizes that the icon suits, such as `48x48`, or `any`; it suits all when absent."""
         theme: Literal["dark", "light"] | None = None
         """Background that the icon suits: `light` or `dark`; either when absent."""
 
@@ -330,7 +330,7 @@ if TYPE_CHECKING or is_needed("Implementation"):
         name: str
         """Name of the program."""
         title: str | None = None
-        """Name to show to people."""
+        """Name to show to people, ahead of `name`."""
         icons: list[Icon] | None = None
         """Pictures for user interfaces, in various sizes and formats."""
         version: str
@@ -538,7 +538,7 @@ if TYPE_CHECKING or is_needed("PromptArgument"):
         name: str
         """Key under which `prompts/get` passes the argument."""
         title: str | None = None
-        """Name to show to people."""
+        """Name to show to people, ahead of `name`."""
         description: str | None = None
         """Meaning of the argument."""
         required: bool | None = None
@@ -553,7 +553,7 @@ if TYPE_CHECKING or is_needed("Prompt"):
         name: str
         """Identifier by which the prompt is fetched."""
         title: str | None = None
-        """Name to show to people."""
+        """Name to show to people, ahead of `name`."""
         icons: list[Icon] | None = None
         """Pictures for user interfaces, in various sizes and formats."""
         description: str | None = None
@@ -600,7 +600,7 @@ if TYPE_CHECKING or is_needed("PromptReference"):
         name: str
         """Name of the prompt."""
         title: str | None = None
-        """Name to show to people."""
+        """Name to show to people, ahead of `name`."""
 
 
 if TYPE_CHECKING or is_needed("RelatedTaskMetadata"):
@@ -996,7 +996,7 @@ if TYPE_CHECKING or is_needed("ResourceRequestParams"):
 if TYPE_CHECKING or is_needed("ResourceTemplateReference"):
 
     class ResourceTemplateReference(Model):
-        """Reference to a resource template by URI, for completion. https://modelcontextprotocol.io/specification/2025-11-25/schema#resourcetemplatereference"""
+        """Reference to a resource or a template of resources by URI, for completion. https://modelcontextprotocol.io/specification/2025-11-25/schema#resourcetemplatereference"""
 
         type: Literal["ref/resource"] = constant("ref/resource")
         """Kind of reference, always `ref/resource`."""
@@ -1161,7 +1161,7 @@ if TYPE_CHECKING or is_needed("Resource"):
         name: str
         """Identifier of the resource."""
         title: str | None = None
-        """Name to show to people."""
+        """Name to show to people, ahead of `name`."""
         icons: list[Icon] | None = None
         """Pictures for user interfaces, in various sizes and formats."""
         uri: str
@@ -1201,7 +1201,7 @@ if TYPE_CHECKING or is_needed("ResourceLink"):
         name: str
         """Identifier of the resource."""
         title: str | None = None
-        """Name to show to people."""
+        """Name to show to people, ahead of `name`."""
         icons: list[Icon] | None = None
         """Pictures for user interfaces, in various sizes and formats."""
         uri: str
@@ -1226,7 +1226,7 @@ if TYPE_CHECKING or is_needed("ResourceTemplate"):
         name: str
         """Identifier of the template."""
         title: str | None = None
-        """Name to show to people."""
+        """Name to show to people, ahead of `name`."""
         icons: list[Icon] | None = None
         """Pictures for user interfaces, in various sizes and formats."""
         uri_template: str
@@ -1354,7 +1354,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesTools"):
 if TYPE_CHECKING or is_needed("ServerCapabilities"):
 
     class ServerCapabilities(Model):
-        """Optional features that the server supports. https://modelcontextprotocol.io/specification/2025-11-25/schema#servercapabilities"""
+        """Optional features that the server supports; it may have others than these. https://modelcontextprotocol.io/specification/2025-11-25/schema#servercapabilities"""
 
         experimental: dict[str, dict[str, Any]] | None = None
         """Features outside the protocol, by name."""
@@ -1922,13 +1922,13 @@ if TYPE_CHECKING or is_needed("ToolAnnotations"):
         """Hints about how a tool behaves, not to be relied on from an untrusted server. https://modelcontextprotocol.io/specification/2025-11-25/schema#toolannotations"""
 
         title: str | None = None
-        """Name to show to people."""
+        """Name to show to people, ahead of `name`."""
         read_only_hint: bool | None = None
         """True if the tool changes nothing; false when absent."""
         destructive_hint: bool | None = None
-        """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
+        """True if the tool, unless it only reads, may delete or overwrite things; true when absent."""
         idempotent_hint: bool | None = None
-        """True if a repeated call with equal arguments changes nothing more; false when absent."""
+        """True if a repeated call of the tool, unless it only reads, changes nothing more; false when absent."""
         open_world_hint: bool | None = None
         """True if the tool interacts with external systems, as a web search does; true when absent."""
 
@@ -2010,7 +2010,7 @@ if TYPE_CHECKING or is_needed("Tool"):
         name: str
         """Identifier by which the tool is called."""
         title: str | None = None
-        """Name to show to people, ahead of `annotations.title`."""
+        """Name to show to people, ahead of `annotations.title` and `name`."""
         icons: list[Icon] | None = None
         """Pictures for user interfaces, in various sizes and formats."""
         description: str | None = None

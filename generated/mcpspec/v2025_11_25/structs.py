@@ -61,7 +61,7 @@ class BaseMetadata(Struct, kw_only=True):
     name: str
     """Identifier of the object in the protocol."""
     title: str | None = None
-    """Name to show to people."""
+    """Name to show to people, ahead of `name`."""
 
 
 class BlobResourceContents(Struct, kw_only=True):
@@ -193,7 +193,7 @@ class CancelledNotificationParams(Struct, kw_only=True):
 
 
 class ClientCapabilities(Struct, kw_only=True):
-    """Optional features that the client supports. https://modelcontextprotocol.io/specification/2025-11-25/schema#clientcapabilities"""
+    """Optional features that the client supports; it may have others than these. https://modelcontextprotocol.io/specification/2025-11-25/schema#clientcapabilities"""
 
     experimental: dict[str, dict[str, Any]] | None = None
     """Features outside the protocol, by name."""
@@ -637,7 +637,7 @@ class Icon(Struct, kw_only=True):
     mime_type: str | None = None
     """Media type of the picture, in case that of `src` is missing or too general."""
     sizes: list[str] | None = None
-    """Sizes that the icon suits, such as `48x48`, or `any`."""
+    """Sizes that the icon suits, such as `48x48`, or `any`; it suits all when absent."""
     theme: Literal["dark", "light"] | None = None
     """Background that the icon suits: `light` or `dark`; either when absent."""
 
@@ -670,7 +670,7 @@ class Implementation(Struct, kw_only=True):
     name: str
     """Name of the program."""
     title: str | None = None
-    """Name to show to people."""
+    """Name to show to people, ahead of `name`."""
     icons: list[Icon] | None = None
     """Pictures for user interfaces, in various sizes and formats."""
     version: str
@@ -1107,7 +1107,7 @@ class Prompt(Struct, kw_only=True):
     name: str
     """Identifier by which the prompt is fetched."""
     title: str | None = None
-    """Name to show to people."""
+    """Name to show to people, ahead of `name`."""
     icons: list[Icon] | None = None
     """Pictures for user interfaces, in various sizes and formats."""
     description: str | None = None
@@ -1124,7 +1124,7 @@ class PromptArgument(Struct, kw_only=True):
     name: str
     """Key under which `prompts/get` passes the argument."""
     title: str | None = None
-    """Name to show to people."""
+    """Name to show to people, ahead of `name`."""
     description: str | None = None
     """Meaning of the argument."""
     required: bool | None = None
@@ -1161,7 +1161,7 @@ class PromptReference(ConstantStruct, kw_only=True, tag_field="type", tag="ref/p
     name: str
     """Name of the prompt."""
     title: str | None = None
-    """Name to show to people."""
+    """Name to show to people, ahead of `name`."""
 
 
 class ReadResourceRequest(ConstantStruct, kw_only=True, tag_field="method", tag="resources/read"):
@@ -1232,7 +1232,7 @@ class Resource(Struct, kw_only=True):
     name: str
     """Identifier of the resource."""
     title: str | None = None
-    """Name to show to people."""
+    """Name to show to people, ahead of `name`."""
     icons: list[Icon] | None = None
     """Pictures for user interfaces, in various sizes and formats."""
     uri: str
@@ -1268,7 +1268,7 @@ class ResourceLink(ConstantStruct, kw_only=True, tag_field="type", tag="resource
     name: str
     """Identifier of the resource."""
     title: str | None = None
-    """Name to show to people."""
+    """Name to show to people, ahead of `name`."""
     icons: list[Icon] | None = None
     """Pictures for user interfaces, in various sizes and formats."""
     uri: str
@@ -1313,7 +1313,7 @@ class ResourceTemplate(Struct, kw_only=True):
     name: str
     """Identifier of the template."""
     title: str | None = None
-    """Name to show to people."""
+    """Name to show to people, ahead of `name`."""
     icons: list[Icon] | None = None
     """Pictures for user interfaces, in various sizes and formats."""
     uri_template: str
@@ -1329,7 +1329,7 @@ class ResourceTemplate(Struct, kw_only=True):
 
 
 class ResourceTemplateReference(ConstantStruct, kw_only=True, tag_field="type", tag="ref/resource"):
-    """Reference to a resource template by URI, for completion. https://modelcontextprotocol.io/specification/2025-11-25/schema#resourcetemplatereference"""
+    """Reference to a resource or a template of resources by URI, for completion. https://modelcontextprotocol.io/specification/2025-11-25/schema#resourcetemplatereference"""
 
     type: Literal["ref/resource"] = "ref/resource"
     """Kind of reference, always `ref/resource`."""
@@ -1422,7 +1422,7 @@ class SamplingMessage(Struct, kw_only=True):
 
 
 class ServerCapabilities(Struct, kw_only=True):
-    """Optional features that the server supports. https://modelcontextprotocol.io/specification/2025-11-25/schema#servercapabilities"""
+    """Optional features that the server supports; it may have others than these. https://modelcontextprotocol.io/specification/2025-11-25/schema#servercapabilities"""
 
     experimental: dict[str, dict[str, Any]] | None = None
     """Features outside the protocol, by name."""
@@ -1733,7 +1733,7 @@ class Tool(Struct, kw_only=True):
     name: str
     """Identifier by which the tool is called."""
     title: str | None = None
-    """Name to show to people, ahead of `annotations.title`."""
+    """Name to show to people, ahead of `annotations.title` and `name`."""
     icons: list[Icon] | None = None
     """Pictures for user interfaces, in various sizes and formats."""
     description: str | None = None
@@ -1754,13 +1754,13 @@ class ToolAnnotations(Struct, kw_only=True):
     """Hints about how a tool behaves, not to be relied on from an untrusted server. https://modelcontextprotocol.io/specification/2025-11-25/schema#toolannotations"""
 
     title: str | None = None
-    """Name to show to people."""
+    """Name to show to people, ahead of `name`."""
     read_only_hint: bool | None = None
     """True if the tool changes nothing; false when absent."""
     destructive_hint: bool | None = None
-    """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
+    """True if the tool, unless it only reads, may delete or overwrite things; true when absent."""
     idempotent_hint: bool | None = None
-    """True if a repeated call with equal arguments changes nothing more; false when absent."""
+    """True if a repeated call of the tool, unless it only reads, changes nothing more; false when absent."""
     open_world_hint: bool | None = None
     """True if the tool interacts with external systems, as a web search does; true when absent."""
 

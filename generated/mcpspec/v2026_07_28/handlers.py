@@ -26,7 +26,7 @@ class ServerCore(Protocol[ContextT]):
     """Methods of a server for the protocol itself."""
 
     def cancelled(self, params: structs.CancelledNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/cancelled`: Sender tells the other side to stop work on a request whose result is no longer wanted."""
+        """`notifications/cancelled`: Client no longer wants the result of a request, or the server ends a subscription."""
         ...
 
     def discover(self, params: structs.RequestParams, ctx: ContextT, /) -> MaybeAwaitable[structs.DiscoverResult]:
@@ -172,7 +172,7 @@ class ClientCore(Protocol[ContextT]):
     """Methods of a client for the protocol itself."""
 
     def cancelled(self, params: structs.CancelledNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/cancelled`: Sender tells the other side to stop work on a request whose result is no longer wanted."""
+        """`notifications/cancelled`: Client no longer wants the result of a request, or the server ends a subscription."""
         ...
 
     def logging_message(

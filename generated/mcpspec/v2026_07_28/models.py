@@ -37,7 +37,7 @@ if TYPE_CHECKING or is_needed("BaseMetadata"):
         name: str
         """Identifier of the object in the protocol."""
         title: str | None = None
-        """Name to show to people."""
+        """Name to show to people, ahead of `name`."""
 
 
 if TYPE_CHECKING or is_needed("BooleanSchema"):
@@ -189,7 +189,7 @@ if TYPE_CHECKING or is_needed("Icon"):
         mime_type: str | None = None
         """Media type of the picture, in case that of `src` is missing or too general."""
         sizes: list[str] | None = None
-        """Sizes that the icon suits, such as `48x48`, or `any`."""
+        """Sizes that the icon suits, such as `48x48`, or `any`; it suits all when absent."""
         theme: Literal["dark", "light"] | None = None
         """Background that the icon suits: `light` or `dark`; either when absent."""
 
@@ -211,7 +211,7 @@ if TYPE_CHECKING or is_needed("Implementation"):
         name: str
         """Name of the program."""
         title: str | None = None
-        """Name to show to people."""
+        """Name to show to people, ahead of `name`."""
         icons: list[Icon] | None = None
         """Pictures for user interfaces, in various sizes and formats."""
         version: str
@@ -291,7 +291,7 @@ if TYPE_CHECKING or is_needed("ClientCapabilitiesSampling"):
 if TYPE_CHECKING or is_needed("ClientCapabilities"):
 
     class ClientCapabilities(Model):
-        """Optional features that the client supports. https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
+        """Optional features that the client supports; it may have others than these. https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
 
         experimental: dict[str, JSONObject] | None = None
         """Features outside the protocol, by name."""
@@ -581,7 +581,7 @@ if TYPE_CHECKING or is_needed("PromptArgument"):
         name: str
         """Key under which `prompts/get` passes the argument."""
         title: str | None = None
-        """Name to show to people."""
+        """Name to show to people, ahead of `name`."""
         description: str | None = None
         """Meaning of the argument."""
         required: bool | None = None
@@ -596,7 +596,7 @@ if TYPE_CHECKING or is_needed("Prompt"):
         name: str
         """Identifier by which the prompt is fetched."""
         title: str | None = None
-        """Name to show to people."""
+        """Name to show to people, ahead of `name`."""
         icons: list[Icon] | None = None
         """Pictures for user interfaces, in various sizes and formats."""
         description: str | None = None
@@ -630,7 +630,7 @@ if TYPE_CHECKING or is_needed("PromptReference"):
         name: str
         """Name of the prompt."""
         title: str | None = None
-        """Name to show to people."""
+        """Name to show to people, ahead of `name`."""
 
 
 if TYPE_CHECKING or is_needed("Request"):
@@ -665,7 +665,7 @@ if TYPE_CHECKING or is_needed("CancelledNotificationParams"):
 if TYPE_CHECKING or is_needed("CancelledNotification"):
 
     class CancelledNotification(Model):
-        """Sender tells the other side to stop work on a request whose result is no longer wanted. https://modelcontextprotocol.io/specification/2026-07-28/schema#cancellednotification"""
+        """Client no longer wants the result of a request, or the server ends a subscription. https://modelcontextprotocol.io/specification/2026-07-28/schema#cancellednotification"""
 
         method: Literal["notifications/cancelled"] = constant("notifications/cancelled")
         """Name of the method, which identifies the kind of message."""
@@ -889,7 +889,7 @@ if TYPE_CHECKING or is_needed("ResourceRequestParams"):
 if TYPE_CHECKING or is_needed("ResourceTemplateReference"):
 
     class ResourceTemplateReference(Model):
-        """Reference to a resource template by URI, for completion. https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcetemplatereference"""
+        """Reference to a resource or a template of resources by URI, for completion. https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcetemplatereference"""
 
         type: Literal["ref/resource"] = constant("ref/resource")
         """Kind of reference, always `ref/resource`."""
@@ -1157,7 +1157,7 @@ if TYPE_CHECKING or is_needed("Resource"):
         name: str
         """Identifier of the resource."""
         title: str | None = None
-        """Name to show to people."""
+        """Name to show to people, ahead of `name`."""
         icons: list[Icon] | None = None
         """Pictures for user interfaces, in various sizes and formats."""
         uri: str
@@ -1216,7 +1216,7 @@ if TYPE_CHECKING or is_needed("ResourceLink"):
         name: str
         """Identifier of the resource."""
         title: str | None = None
-        """Name to show to people."""
+        """Name to show to people, ahead of `name`."""
         icons: list[Icon] | None = None
         """Pictures for user interfaces, in various sizes and formats."""
         uri: str
@@ -1241,7 +1241,7 @@ if TYPE_CHECKING or is_needed("ResourceTemplate"):
         name: str
         """Identifier of the template."""
         title: str | None = None
-        """Name to show to people."""
+        """Name to show to people, ahead of `name`."""
         icons: list[Icon] | None = None
         """Pictures for user interfaces, in various sizes and formats."""
         uri_template: str
@@ -1342,7 +1342,7 @@ if TYPE_CHECKING or is_needed("ServerCapabilitiesTools"):
 if TYPE_CHECKING or is_needed("ServerCapabilities"):
 
     class ServerCapabilities(Model):
-        """Optional features that the server supports. https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities"""
+        """Optional features that the server supports; it may have others than these. https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities"""
 
         experimental: dict[str, JSONObject] | None = None
         """Features outside the protocol, by name."""
@@ -1707,13 +1707,13 @@ if TYPE_CHECKING or is_needed("ToolAnnotations"):
         """Hints about how a tool behaves, not to be relied on from an untrusted server. https://modelcontextprotocol.io/specification/2026-07-28/schema#toolannotations"""
 
         title: str | None = None
-        """Name to show to people."""
+        """Name to show to people, ahead of `name`."""
         read_only_hint: bool | None = None
         """True if the tool changes nothing; false when absent."""
         destructive_hint: bool | None = None
-        """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
+        """True if the tool, unless it only reads, may delete or overwrite things; true when absent."""
         idempotent_hint: bool | None = None
-        """True if a repeated call with equal arguments changes nothing more; false when absent."""
+        """True if a repeated call of the tool, unless it only reads, changes nothing more; false when absent."""
         open_world_hint: bool | None = None
         """True if the tool interacts with external systems, as a web search does; true when absent."""
 
@@ -1784,7 +1784,7 @@ if TYPE_CHECKING or is_needed("Tool"):
         name: str
         """Identifier by which the tool is called."""
         title: str | None = None
-        """Name to show to people, ahead of `annotations.title`."""
+        """Name to show to people, ahead of `annotations.title` and `name`."""
         icons: list[Icon] | None = None
         """Pictures for user interfaces, in various sizes and formats."""
         description: str | None = None
@@ -2126,7 +2126,7 @@ if TYPE_CHECKING or is_needed("InputRequests", "InputRequest"):
 if TYPE_CHECKING or is_needed("InputRequiredResult"):
 
     class InputRequiredResult(Model):
-        """Server reports that it needs more input before it can complete the request. https://modelcontextprotocol.io/specification/2026-07-28/schema#inputrequiredresult"""
+        """Server needs more input or another attempt first, and sends requests for input, a state, or both. https://modelcontextprotocol.io/specification/2026-07-28/schema#inputrequiredresult"""
 
         meta: Annotated[ResultMetaObject | None, Field(alias="_meta")] = None
         """Additional data about the message or object, under namespaced keys."""

@@ -24,7 +24,7 @@ class ServerCore(Protocol[ContextT]):
     """Methods of a server for the protocol itself."""
 
     def cancelled(self, params: models.CancelledNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/cancelled`: Sender tells the other side to stop work on a request whose result is no longer wanted."""
+        """`notifications/cancelled`: Client no longer wants the result of a request, or the server ends a subscription."""
         ...
 
     def discover(self, params: models.RequestParams, ctx: ContextT, /) -> MaybeAwaitable[models.DiscoverResult]:
@@ -168,7 +168,7 @@ class ClientCore(Protocol[ContextT]):
     """Methods of a client for the protocol itself."""
 
     def cancelled(self, params: models.CancelledNotificationParams, ctx: ContextT, /) -> MaybeAwaitable[None]:
-        """`notifications/cancelled`: Sender tells the other side to stop work on a request whose result is no longer wanted."""
+        """`notifications/cancelled`: Client no longer wants the result of a request, or the server ends a subscription."""
         ...
 
     def logging_message(

@@ -61,7 +61,7 @@ class BaseMetadata(Struct, kw_only=True):
     name: str
     """Identifier of the object in the protocol."""
     title: str | None = None
-    """Name to show to people."""
+    """Name to show to people, ahead of `name`."""
 
 
 class BlobResourceContents(Struct, kw_only=True):
@@ -158,7 +158,7 @@ class CallToolResultResponse(ConstantStruct, kw_only=True):
 
 
 class CancelledNotification(ConstantStruct, kw_only=True, tag_field="method", tag="notifications/cancelled"):
-    """Sender tells the other side to stop work on a request whose result is no longer wanted. https://modelcontextprotocol.io/specification/2026-07-28/schema#cancellednotification"""
+    """Client no longer wants the result of a request, or the server ends a subscription. https://modelcontextprotocol.io/specification/2026-07-28/schema#cancellednotification"""
 
     method: Literal["notifications/cancelled"] = "notifications/cancelled"
     """Name of the method, which identifies the kind of message."""
@@ -180,7 +180,7 @@ class CancelledNotificationParams(Struct, kw_only=True):
 
 
 class ClientCapabilities(Struct, kw_only=True):
-    """Optional features that the client supports. https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
+    """Optional features that the client supports; it may have others than these. https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities"""
 
     experimental: dict[str, JSONObject] | None = None
     """Features outside the protocol, by name."""
@@ -548,7 +548,7 @@ class Icon(Struct, kw_only=True):
     mime_type: str | None = None
     """Media type of the picture, in case that of `src` is missing or too general."""
     sizes: list[str] | None = None
-    """Sizes that the icon suits, such as `48x48`, or `any`."""
+    """Sizes that the icon suits, such as `48x48`, or `any`; it suits all when absent."""
     theme: Literal["dark", "light"] | None = None
     """Background that the icon suits: `light` or `dark`; either when absent."""
 
@@ -581,7 +581,7 @@ class Implementation(Struct, kw_only=True):
     name: str
     """Name of the program."""
     title: str | None = None
-    """Name to show to people."""
+    """Name to show to people, ahead of `name`."""
     icons: list[Icon] | None = None
     """Pictures for user interfaces, in various sizes and formats."""
     version: str
@@ -593,7 +593,7 @@ class Implementation(Struct, kw_only=True):
 
 
 class InputRequiredResult(ConstantStruct, kw_only=True):
-    """Server reports that it needs more input before it can complete the request. https://modelcontextprotocol.io/specification/2026-07-28/schema#inputrequiredresult"""
+    """Server needs more input or another attempt first, and sends requests for input, a state, or both. https://modelcontextprotocol.io/specification/2026-07-28/schema#inputrequiredresult"""
 
     meta: ResultMetaObject | None = field(name="_meta", default=None)
     """Additional data about the message or object, under namespaced keys."""
@@ -1152,7 +1152,7 @@ class Prompt(Struct, kw_only=True):
     name: str
     """Identifier by which the prompt is fetched."""
     title: str | None = None
-    """Name to show to people."""
+    """Name to show to people, ahead of `name`."""
     icons: list[Icon] | None = None
     """Pictures for user interfaces, in various sizes and formats."""
     description: str | None = None
@@ -1169,7 +1169,7 @@ class PromptArgument(Struct, kw_only=True):
     name: str
     """Key under which `prompts/get` passes the argument."""
     title: str | None = None
-    """Name to show to people."""
+    """Name to show to people, ahead of `name`."""
     description: str | None = None
     """Meaning of the argument."""
     required: bool | None = None
@@ -1206,7 +1206,7 @@ class PromptReference(ConstantStruct, kw_only=True, tag_field="type", tag="ref/p
     name: str
     """Name of the prompt."""
     title: str | None = None
-    """Name to show to people."""
+    """Name to show to people, ahead of `name`."""
 
 
 class ReadResourceRequest(ConstantStruct, kw_only=True, tag_field="method", tag="resources/read"):
@@ -1295,7 +1295,7 @@ class Resource(Struct, kw_only=True):
     name: str
     """Identifier of the resource."""
     title: str | None = None
-    """Name to show to people."""
+    """Name to show to people, ahead of `name`."""
     icons: list[Icon] | None = None
     """Pictures for user interfaces, in various sizes and formats."""
     uri: str
@@ -1331,7 +1331,7 @@ class ResourceLink(ConstantStruct, kw_only=True, tag_field="type", tag="resource
     name: str
     """Identifier of the resource."""
     title: str | None = None
-    """Name to show to people."""
+    """Name to show to people, ahead of `name`."""
     icons: list[Icon] | None = None
     """Pictures for user interfaces, in various sizes and formats."""
     uri: str
@@ -1376,7 +1376,7 @@ class ResourceTemplate(Struct, kw_only=True):
     name: str
     """Identifier of the template."""
     title: str | None = None
-    """Name to show to people."""
+    """Name to show to people, ahead of `name`."""
     icons: list[Icon] | None = None
     """Pictures for user interfaces, in various sizes and formats."""
     uri_template: str
@@ -1392,7 +1392,7 @@ class ResourceTemplate(Struct, kw_only=True):
 
 
 class ResourceTemplateReference(ConstantStruct, kw_only=True, tag_field="type", tag="ref/resource"):
-    """Reference to a resource template by URI, for completion. https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcetemplatereference"""
+    """Reference to a resource or a template of resources by URI, for completion. https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcetemplatereference"""
 
     type: Literal["ref/resource"] = "ref/resource"
     """Kind of reference, always `ref/resource`."""
@@ -1482,7 +1482,7 @@ class SamplingMessage(Struct, kw_only=True):
 
 
 class ServerCapabilities(Struct, kw_only=True):
-    """Optional features that the server supports. https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities"""
+    """Optional features that the server supports; it may have others than these. https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities"""
 
     experimental: dict[str, JSONObject] | None = None
     """Features outside the protocol, by name."""
@@ -1730,7 +1730,7 @@ class Tool(Struct, kw_only=True):
     name: str
     """Identifier by which the tool is called."""
     title: str | None = None
-    """Name to show to people, ahead of `annotations.title`."""
+    """Name to show to people, ahead of `annotations.title` and `name`."""
     icons: list[Icon] | None = None
     """Pictures for user interfaces, in various sizes and formats."""
     description: str | None = None
@@ -1749,13 +1749,13 @@ class ToolAnnotations(Struct, kw_only=True):
     """Hints about how a tool behaves, not to be relied on from an untrusted server. https://modelcontextprotocol.io/specification/2026-07-28/schema#toolannotations"""
 
     title: str | None = None
-    """Name to show to people."""
+    """Name to show to people, ahead of `name`."""
     read_only_hint: bool | None = None
     """True if the tool changes nothing; false when absent."""
     destructive_hint: bool | None = None
-    """True if the tool may delete or overwrite things, false if it only adds; true when absent."""
+    """True if the tool, unless it only reads, may delete or overwrite things; true when absent."""
     idempotent_hint: bool | None = None
-    """True if a repeated call with equal arguments changes nothing more; false when absent."""
+    """True if a repeated call of the tool, unless it only reads, changes nothing more; false when absent."""
     open_world_hint: bool | None = None
     """True if the tool interacts with external systems, as a web search does; true when absent."""
 

@@ -160,7 +160,7 @@ if TYPE_CHECKING or is_needed("McpUiHostContextContainerDimensions"):
 if TYPE_CHECKING or is_needed("McpUiHostContextDeviceCapabilities"):
 
     class McpUiHostContextDeviceCapabilities(Model):
-        """Ways to point at the page. https://modelcontextprotocol.io/extensions/apps/overview"""
+        """Ways of pointing that the device has. https://modelcontextprotocol.io/extensions/apps/overview"""
 
         touch: bool | None = None
         """True if the device has a touch screen."""
@@ -737,7 +737,7 @@ if TYPE_CHECKING or is_needed("McpUiHostContext"):
         platform: Literal["web", "desktop", "mobile"] | None = None
         """Kind of program that the host is."""
         device_capabilities: McpUiHostContextDeviceCapabilities | None = None
-        """Ways to point at the page."""
+        """Ways of pointing that the device has."""
         safe_area_insets: McpUiHostContextSafeAreaInsets | None = None
         """Margins that parts of the device cover, in pixels."""
 

@@ -185,7 +185,7 @@ class McpUiHostContext(OpenObject):
     platform: Literal["web", "desktop", "mobile"] | None = member(name="platform", default=None)
     """Kind of program that the host is."""
     device_capabilities: McpUiHostContextDeviceCapabilities | None = member(name="deviceCapabilities", default=None)
-    """Ways to point at the page."""
+    """Ways of pointing that the device has."""
     safe_area_insets: McpUiHostContextSafeAreaInsets | None = member(name="safeAreaInsets", default=None)
     """Margins that parts of the device cover, in pixels."""
 
@@ -215,7 +215,7 @@ class McpUiHostContextContainerDimensions(Struct, kw_only=True):
 
 
 class McpUiHostContextDeviceCapabilities(Struct, kw_only=True):
-    """Ways to point at the page. https://modelcontextprotocol.io/extensions/apps/overview"""
+    """Ways of pointing that the device has. https://modelcontextprotocol.io/extensions/apps/overview"""
 
     touch: bool | None = None
     """True if the device has a touch screen."""

@@ -15,7 +15,9 @@ from tests.cases import each
 from tests.helpers import LEGACY, MODERN_REVISION, run
 from tests.serving import serving_http
 from tests.typedmcp_gateway.everyday_server import make_server
+from typedmcp.dialect import structs
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
+from typedmcp.services import Service
 from typedmcp_gateway import Gateway, NameRules
 
 REVISION = LEGACY[0]
@@ -212,6 +214,53 @@ def test_a_parked_call_cannot_be_continued_by_another_principal() -> None:
             params: dict[str, Any] = {"name": "ask_roots", "requestState": asked.request_state, "inputResponses": {}}
             with pytest.raises(typedmcp.InvalidParamsError, match="requestState"):
                 await second.send("tools/call", params)
+
+    run(main())
+
+
+class Mail(Service):
+    """A server with an inbox for each principal. Only its owner hears that it has changed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        resources = structs.ServerCapabilitiesResources(subscribe=True)
+        self.capabilities = structs.ServerCapabilities(resources=resources, tools=structs.ServerCapabilitiesTools())
+
+    def topic_of(self, uri: str, ctx: typedmcp.Context) -> str:
+        return f"{uri}\n{ctx.principal and ctx.principal.subject}"
+
+    async def call_tool(self, params: Any, ctx: typedmcp.Context) -> structs.CallToolResult:
+        self.changes.resource_updated(self.topic_of(params.name, ctx))
+        return structs.CallToolResult(content=[])
+
+
+PRINCIPALS = typedmcp.StaticTokens({name: typedmcp.Principal(name) for name in ("ada", "bob", "gateway")})
+
+
+@each("upstream", [MODERN_REVISION, REVISION])
+@each("client", [MODERN_REVISION, REVISION])
+def test_a_change_in_the_account_of_one_principal_is_told_to_no_other(client: str, upstream: str) -> None:
+    async def main() -> None:
+        mail = typedmcp.asgi(Mail(), revisions=[upstream], auth=PRINCIPALS, grace=0.1)
+        async with AsyncExitStack() as stack:
+            url = await stack.enter_async_context(serving_http(mail))
+            gateway = Gateway(
+                f"{url}/mcp", credentials=lambda principal, _: principal.subject if principal else "gateway"
+            )
+            app = gateway.asgi(auth=PRINCIPALS, grace=0.1)
+            outer = await stack.enter_async_context(serving_http(app))
+            ada, ada_again, bob = [
+                await stack.enter_async_context(typedmcp.connect(f"{outer}/mcp", auth=name, revisions=[client]))
+                for name in ("ada", "ada", "bob")
+            ]
+            uris = ["mail://inbox", "mail://sent"]
+            of_ada, of_ada_again, of_bob = [
+                await stack.enter_async_context(each.listen(uris=uris)) for each in (ada, ada_again, bob)
+            ]
+            await ada.call_tool("mail://inbox")
+            assert [(await anext(of)).uri for of in (of_ada, of_ada_again)] == ["mail://inbox"] * 2
+            await bob.call_tool("mail://sent")
+            assert (await anext(of_bob)).uri == "mail://sent", "what is told to Ada is told to Bob"
 
     run(main())
 

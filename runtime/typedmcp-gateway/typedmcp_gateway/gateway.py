@@ -424,6 +424,11 @@ class Gateway(Service):
             running.watches.release(holder, [uri])
         return False
 
+    def topic_of(self, uri: str, ctx: Context) -> str:
+        """Return the topic of a resource for a client: of a change hear those alone whose connection reports it."""
+        holder: Holder = asyncio.current_task() if ctx.is_modern else find_caller(ctx).key
+        return self._require_running().watches.topic_of(holder, uri)
+
     async def on_unsubscribed(self, uri: str, ctx: Context) -> None:
         """End the subscription at the server."""
         self._require_running().watches.release(find_caller(ctx).key, [uri])

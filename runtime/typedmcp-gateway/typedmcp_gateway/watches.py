@@ -68,6 +68,8 @@ class _Watch:
     """The resource to watch; None for the lists."""
     wants_logs: bool
     """True if the client wants log messages, so that its calls have a connection of their own."""
+    owner: CallerKey
+    """The identity of its connection; empty for that which all clients share."""
     holders: dict[Holder, ClientKey] = field(default_factory=dict[Holder, ClientKey])
     """The users of the watch, and the client that each counts for."""
     granted: asyncio.Future[bool] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
@@ -103,6 +105,8 @@ class Watches:
         """The subscriptions of each server and identity."""
         self._resources: Counter[ClientKey] = Counter()
         """The resources that each client wants."""
+        self._owners: dict[tuple[Holder, str], CallerKey] = {}
+        """The identity of the connection that reports the changes of a resource to a holder."""
         self._has_reported = False
         """True once a refusal was reported, until something is released."""
 
@@ -136,9 +140,11 @@ class Watches:
             self._connections.setdefault(key[:2], (is_own, caller.client))
             self._numbers[key[:2]] += 1
             own: Mapping[str, Any] = {} if server.is_stateless else capabilities
-            watch = self._watches[key] = _Watch(server, caller, own, uri, wants_logs)
+            watch = self._watches[key] = _Watch(server, caller, own, uri, wants_logs, owner)
             watch.task = asyncio.get_running_loop().create_task(self._run(watch))
         watch.holders[holder] = caller.client
+        if uri is not None:
+            self._owners[(holder, uri)] = owner
         self._resources[caller.client] += uri is not None
         return watch.granted
 
@@ -166,12 +172,17 @@ class Watches:
         refused.set_result(False)
         return refused
 
+    def topic_of(self, holder: Holder, uri: str) -> str:
+        """Return the topic of a resource for a holder: only those with the same connection hear of its changes."""
+        return _topic(uri, self._owners.get((holder, uri), ()))
+
     def release(self, holder: Holder, uris: Iterable[str] | None = None) -> None:
         """End the subscriptions that nothing else holds: all of a holder, or those to some resources."""
         wanted = None if uris is None else {*uris}
         for key, watch in list(self._watches.items()):
             if holder in watch.holders and (wanted is None or watch.uri in wanted):
                 self._forget(watch, watch.holders.pop(holder))
+                self._owners.pop((holder, watch.uri or ""), None)
                 if not watch.holders:
                     self._end(key)
 
@@ -190,8 +201,9 @@ class Watches:
 
     def _end(self, key: tuple[str, CallerKey, str | None]) -> None:
         watch = self._watches.pop(key)
-        for client in watch.holders.values():
+        for holder, client in watch.holders.items():
             self._forget(watch, client)
+            self._owners.pop((holder, watch.uri or ""), None)
         self._numbers[key[:2]] -= 1
         if not self._numbers[key[:2]]:
             del self._numbers[key[:2]], self._connections[key[:2]]
@@ -240,6 +252,10 @@ class Watches:
             for kind in subscription.lists:
                 self._merger.publish(kind)
             for uri in subscription.uris:
-                self._merger.publish("resource", uri)
+                self._merger.publish("resource", _topic(uri, watch.owner))
         async for change in subscription:
-            self._merger.publish(change.kind, change.uri)
+            self._merger.publish(change.kind, None if change.uri is None else _topic(change.uri, watch.owner))
+
+
+def _topic(uri: str, owner: CallerKey) -> str:
+    return f"{uri}\n{encode_identity([*owner])}" if owner else uri

@@ -30,9 +30,9 @@ def served_functions(config: ServerConfig) -> dict[str, Callable[..., Any]]:
         "initialize": _reject_initialize,
         "discover": _discover,
         "set_level": _set_level,
-        "subscriptions_listen": _listen,
-        "subscribe": _subscribe,
-        "unsubscribe": _unsubscribe,
+        "subscriptions_listen": _of_subscriptions("listen"),
+        "subscribe": _of_subscriptions("subscribe"),
+        "unsubscribe": _of_subscriptions("unsubscribe"),
         "progress": _report_notification,
         "roots_list_changed": _report_notification,
         "task_status": _report_notification,
@@ -63,16 +63,8 @@ def _discover(_params: Any, ctx: Context) -> Any:
     return result if config.codec == "msgspec" else to_model(result)
 
 
-def _listen(params: Any, ctx: Context) -> Awaitable[Any]:
-    return _session_of(ctx).subscriptions.listen(params, ctx)
-
-
-def _subscribe(params: Any, ctx: Context) -> Awaitable[Any]:
-    return _session_of(ctx).subscriptions.subscribe(params, ctx)
-
-
-def _unsubscribe(params: Any, ctx: Context) -> Awaitable[Any]:
-    return _session_of(ctx).subscriptions.unsubscribe(params, ctx)
+def _of_subscriptions(name: str) -> Callable[[Any, Context], Awaitable[Any]]:
+    return lambda params, ctx: getattr(_session_of(ctx).subscriptions, name)(params, ctx)
 
 
 def _set_level(params: Any, ctx: Context) -> dict[str, Any]:

@@ -131,5 +131,13 @@ class Service:
         """
         return {}
 
+    def topic_of(self, uri: str, ctx: Any) -> str:  # noqa: ARG002
+        """Return the text whose changes the client of a request hears of, once it may subscribe to a resource.
+
+        `changes.resource_updated` takes that text. It is the URI, or the URI, a line feed, and a key for the clients
+        that share its content: others do not hear of the change.
+        """
+        return uri
+
     async def on_unsubscribed(self, uri: str, ctx: Any) -> None:
         """Take note of the end of a subscription to a resource on a legacy revision. `ctx` is its `Context`."""

@@ -107,7 +107,8 @@ class Subscriptions:
     async def _listen(self, ctx: Context, granted: D.SubscriptionFilter, filters: ExtensionFilters | None) -> Any:
         """Acknowledge a subscription, and serve it until its end. `filters` are those of extensions."""
         changes: set[Change] = {name for name in _LISTS if getattr(granted, f"{name}_list_changed")}
-        listener = _ChangeListener(ctx, changes, set(granted.resource_subscriptions or ()), filters)
+        uris = {self._topic(uri, ctx) for uri in granted.resource_subscriptions or ()}
+        listener = _ChangeListener(ctx, changes, uris, filters)
         meta = {SUBSCRIPTION: ctx.id}
         acknowledged = D.SubscriptionsAcknowledgedNotificationParams(notifications=granted, meta=meta)
         if filters is not None:
@@ -183,16 +184,20 @@ class Subscriptions:
         granted = await self._authorize(D.SubscriptionFilter(resource_subscriptions=[params.uri]), ctx)
         if not granted.resource_subscriptions:
             raise ResourceNotFoundError(params.uri)  # like a resource that the client must not know of
-        await self._session.home.add_subscription(ctx.channel, params.uri)
+        await self._session.home.add_subscription(ctx.channel, self._topic(params.uri, ctx))
         return {}
 
     async def unsubscribe(self, params: Any, ctx: Context) -> dict[str, Any]:
         """Handle `resources/unsubscribe`."""
         self._require("resources/unsubscribe")
-        await self._session.home.remove_subscription(ctx.channel, params.uri)
+        await self._session.home.remove_subscription(ctx.channel, self._topic(params.uri, ctx))
         if (service := self._session.config.service) is not None:
             await service.on_unsubscribed(params.uri, ctx)
         return {}
+
+    def _topic(self, uri: str, ctx: Context) -> str:
+        service = self._session.config.service
+        return uri if service is None else service.topic_of(uri, ctx)
 
     def _require(self, method: str) -> None:
         if self._session.is_shared or not self._can_subscribe():  # a client without a session cannot be notified
@@ -270,9 +275,10 @@ class Subscriptions:
     def _notify(self, listener: _ChangeListener, change: Change, uri: str | None) -> None:
         id: RequestId | None = listener.id
         meta = None if id is None else {SUBSCRIPTION: id}
-        params = (
-            D.NotificationParams(meta=meta) if uri is None else D.ResourceUpdatedNotificationParams(uri=uri, meta=meta)
-        )
+        if uri is None:
+            params: Any = D.NotificationParams(meta=meta)
+        else:
+            params = D.ResourceUpdatedNotificationParams(uri=uri.partition("\n")[0], meta=meta)
         self._session.notify(listener.ctx, _METHODS[change], params)
 
 

@@ -1059,14 +1059,29 @@ def test_a_compressed_event_stream_of_http_with_sse_is_read() -> None:
     run(main)
 
 
-@each("endpoint", ["http://127.0.0.1:1/post", "https://127.0.0.1/", "ftp://x", "//[", ""])
+@each("endpoint", ["http://127.0.0.1:1/post", "https://127.0.0.1/", "ftp://x", "//["])
 def test_a_legacy_sse_server_cannot_name_another_origin(endpoint: str) -> None:
     async def main() -> None:
-        two = LegacySseServer(endpoint)
-        if endpoint == "":
-            two._post = lambda request, wire: wire.reply(404)  # type: ignore[method-assign]
         with pytest.raises(typedmcp.HttpStatusError, match="answered 405"):
-            async with connected(two):
+            async with connected(LegacySseServer(endpoint)):
+                pass
+
+    run(main)
+
+
+@each("sse", [True, False])
+@each("endpoint", ["/without/prefix", ""])
+def test_an_error_says_where_a_legacy_sse_server_was_posted_to_and_what_named_that(endpoint: str, sse: bool) -> None:
+    class WithoutPrefix(LegacySseServer):
+        def _post(self, request: Request, wire: Wire) -> None:
+            wire.reply(405, b"POST is not allowed", content_type="text/plain")
+
+    async def main() -> None:
+        expected = (
+            rf"{endpoint or '/mcp'} answered 405.*; the event `endpoint` of http://[\d.:]+/mcp names where to post"
+        )
+        with pytest.raises(typedmcp.ConnectionLostError, match=expected):
+            async with connected(WithoutPrefix(endpoint), sse=sse):
                 pass
 
     run(main)

@@ -158,16 +158,19 @@ class SessionOpener:
             is_modern = isinstance(error, RemoteError) and is_modern_error(error)
             if session.initialize_status not in _LEGACY_SSE_STATUSES or is_modern:
                 raise
-            try:
-                return await self._open_legacy_sse(endpoint)
-            except Error as other:
-                raise error from other
+            return await self._open_legacy_sse(endpoint, error)
 
-    async def _open_legacy_sse(self, endpoint: Endpoint) -> tuple[ClientSession, ServerDescription]:
+    async def _open_legacy_sse(
+        self, endpoint: Endpoint, refusal: Error | None = None
+    ) -> tuple[ClientSession, ServerDescription]:
+        """Connect over HTTP with SSE. `refusal` is the error of Streamable HTTP, which counts without a stream."""
         from typedmcp.client.http.legacy_sse import LegacySseTransport
 
         opening = LegacySseTransport.open(endpoint, self.incoming.tolerate)
-        transport = await self._in_time(opening, f"{endpoint.url}: no event stream")
+        try:
+            transport = await self._in_time(opening, f"{endpoint.url}: no event stream")
+        except Error as error:
+            raise (refusal or error) from (None if refusal is None else error)
         session = StreamSession(transport, self.incoming, self._limits)
         session.is_renewable = True
         return await self._negotiate(session, self.identity.legacy[-1])

@@ -128,7 +128,7 @@ class LegacySseTransport(QueueingTransport):
                 await self._post_endpoint.post(_POST, line)
                 self._count_sent(len(line))
         except (Error, OSError) as error:
-            self._end_reason = str(error)
+            self._end_reason = f"{error}; the event `endpoint` of {self._endpoint.url} names where to post"
             self._stream.close()  # ends the task that reads
         finally:
             self._sending = None

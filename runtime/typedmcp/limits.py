@@ -236,6 +236,11 @@ class Limits(Struct, frozen=True, kw_only=True):  # a dataclass of this size add
 
     The message is reported, and gets error -32600 if its id is in the first 4 KiB.
     """
+    page_diagnostics: int = 100
+    """Diagnostics of one page within ten seconds (`typedmcp_extensions.apps`).
+
+    The last one says so, and further ones are dropped.
+    """
     page_requests_in_flight: int = 16
     """Requests of one page that its host handles at a time.
 

@@ -384,6 +384,17 @@ def test_an_invalid_file_raises_usage_error_with_its_name(text: bytes | None, fa
     assert str(caught.value).startswith(f"{file}: ")
 
 
+def test_a_path_that_can_be_none_raises_usage_error_with_it() -> None:
+    wrong: list[str] = []
+    for path, fault in [("a\0b", "embedded null byte"), ("~no-such-user/mcp.json", "home directory")]:
+        try:
+            typedmcp_hosts.load_config(path)
+        except typedmcp.UsageError as error:
+            if fault not in str(error) or not str(error).startswith(path):
+                wrong.append(str(error))
+    assert wrong == []
+
+
 # Connecting
 
 

@@ -180,7 +180,7 @@ def read_config(path: str | os.PathLike[str]) -> Any:
     """Return the content of a configuration, which may have comments and trailing commas. Raises `UsageError`."""
     try:
         text = Path(path).expanduser().read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a user whose folder is not known
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise UsageError(f"{os.fspath(path)}: {reason}") from error
     for pattern in (_COMMENT, _TRAILING_COMMA):

@@ -142,6 +142,21 @@ async def shown(*, initialize: bool = True, origins: Any = None, **options: Any)
             await bridge.close(seconds=0)
 
 
+def test_a_page_can_make_few_diagnostics() -> None:
+    async def main() -> None:
+        reports: list[typedmcp.Diagnostic] = []
+        limits = typedmcp.Limits(page_diagnostics=20)
+        async with shown(limits=limits, on_diagnostic=reports.append) as page:
+            for number in range(100):
+                await page.notify(f"notifications/unknown{number}")
+            await page.request("ping")
+            assert len(reports) == 20
+            assert reports[-1].kind is typedmcp.DiagnosticKind.LIMIT_REACHED
+            assert reports[-1].text.endswith("further diagnostics are dropped for ten seconds (page_diagnostics)")
+
+    run(main)
+
+
 def test_the_page_learns_what_the_host_can_do_and_has_approved() -> None:
     async def main() -> None:
         context = HostContext(theme="dark", container_dimensions=ContainerDimensions(width=400, max_height=600))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypedDict, TypeVar, Unpack, cast
@@ -57,6 +58,9 @@ _MAX_URL: Final = 2048
 _MAX_PIXELS: Final = 1 << 20
 _LINK_SCHEMES: Final = ("http", "https")
 _INITIALIZE: Final = "ui/initialize"
+_REPORT_SECONDS: Final = 10.0
+"""Seconds for which the diagnostics of a page are counted."""
+_TOO_MANY_REPORTS: Final = "further diagnostics are dropped for ten seconds (page_diagnostics)"
 
 
 class BridgeClient(Protocol):
@@ -162,6 +166,7 @@ class PageBridge:
         self._capabilities: s.McpUiAppCapabilities | None = None
         self._info: types.Implementation | None = None
         self._is_initialized = False
+        self._reports, self._reports_end = 0, 0.0
         self._is_closing = self._is_closed = False
         self._queue: list[bytes] = []
         self._has_input = self._has_outcome = False
@@ -500,6 +505,16 @@ class PageBridge:
         id: RequestId | None = None,
         error: BaseException | None = None,
     ) -> None:
+        now = time.monotonic()
+        if now >= self._reports_end:
+            self._reports_end, self._reports = now + _REPORT_SECONDS, 0
+        self._reports += 1
+        most = self._limits.page_diagnostics
+        if self._reports > most:
+            return
+        if self._reports == most:
+            kind, text = DiagnosticKind.LIMIT_REACHED, _TOO_MANY_REPORTS
+            method = id = error = None
         diagnostic = Diagnostic(kind, f"the page {self.page.uri}: {text}", method, id, error=error)
         on_diagnostic = self._options.get("on_diagnostic")
         if on_diagnostic is None:

@@ -21,7 +21,6 @@ from typedmcp import dialect
 from typedmcp.errors import InvalidParamsError, MethodNotFoundError, ResourceNotFoundError
 from typedmcp.protocol.backends import to_model, to_struct
 from typedmcp.protocol.budgets import Hold
-from typedmcp.protocol.framing import RequestId
 from typedmcp.protocol.meta import SUBSCRIPTION
 from typedmcp.protocol.notifications import CHANGES, Change
 from typedmcp.server.channel import Channel
@@ -273,11 +272,9 @@ class Subscriptions:
             self._unsubscribe = self._session.home.listen()
 
     def _notify(self, listener: _ChangeListener, change: Change, uri: str | None) -> None:
-        id: RequestId | None = listener.id
-        meta = None if id is None else {SUBSCRIPTION: id}
-        if uri is None:
-            params: Any = D.NotificationParams(meta=meta)
-        else:
+        meta = None if listener.id is None else {SUBSCRIPTION: listener.id}
+        params: Any = D.NotificationParams(meta=meta)
+        if uri is not None:
             params = D.ResourceUpdatedNotificationParams(uri=uri.partition("\n")[0], meta=meta)
         self._session.notify(listener.ctx, _METHODS[change], params)
 

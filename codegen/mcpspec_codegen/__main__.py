@@ -221,7 +221,8 @@ def _schema_check(options: argparse.Namespace) -> int:
 
 def _diff(options: argparse.Namespace) -> int:
     old, new = (_load_tables(side, options) for side in (options.old, options.new))
-    _print(describe_changes(old, new).removesuffix("\n"))
+    if changes := describe_changes(old, new):
+        _print(changes.removesuffix("\n"))
     return 0
 
 

@@ -232,3 +232,23 @@ def test_a_server_of_another_revision_is_negotiated_with(before: str, after: str
         assert script.calls == 2
 
     run(main)
+
+
+@each("status", [400, 403, 404, 406])
+def test_a_server_without_a_stream_of_messages_keeps_its_session(status: int) -> None:
+    """Many servers answer 404 in place of 405, since they have no route for GET."""
+    script = Forgetful("400")
+    script.handlers["GET"] = lambda _request, wire: wire.reply(status)
+    reports: list[typedmcp.Diagnostic] = []
+
+    async def main() -> None:
+        async with connected(script, on_diagnostic=reports.append) as client:
+            for _ in range(2):
+                await client.call_tool("x")
+            await client.list_tools()
+        assert len(script.of("GET")) == 1
+        assert script.sessions == 1
+
+    run(main)
+    [report] = reports
+    assert str(status) in report.text

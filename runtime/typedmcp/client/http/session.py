@@ -49,7 +49,7 @@ _STREAM_OPEN_TIMEOUT: Final = 1.0
 _DELETE_TIMEOUT: Final = 2.0
 """Seconds for the request that ends the session at the server."""
 
-_REFUSALS: Final = frozenset((400, 401, 409, 410, -32000, -32001, INVALID_REQUEST))
+_REFUSALS: Final = frozenset((400, 401, 404, 409, 410, -32000, -32001, INVALID_REQUEST))
 """The answers of servers that do not know a session, besides 404 and 5xx: statuses, and codes of errors."""
 
 _LEGACY_REQUESTS: Final = {"initialize", "logging/setLevel", "ping", "resources/subscribe", "resources/unsubscribe"}
@@ -225,7 +225,7 @@ class HttpSession(ClientSession):
         it had none, and lets it be repeated.
         """
         status = getattr(error, "status", status)
-        if status == 404 and (self.session_id is not None or self._loss is not None):
+        if status == 404 and method and (self.session_id is not None or self._loss is not None):
             raise self._end_lost_session() from error
         if self._heads.revision is None or not _is_refusal(error, method, status):
             return

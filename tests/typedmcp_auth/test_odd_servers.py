@@ -362,3 +362,33 @@ def test_a_console_without_input_is_an_error() -> None:
                     await call(url, auth.OAuth(sign_in=option))
 
     run(main)
+
+
+@each("accepts_later", [True, False])
+def test_a_refused_early_renewal_leaves_a_valid_token_in_use(
+    accepts_later: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some servers refuse a refresh token for as long as the access token is valid."""
+    is_early = True
+
+    def refuse(request: Request, wire: Wire) -> bool:
+        is_refused = b"grant_type=refresh_token" in request.body and (is_early or not accepts_later)
+        if is_refused:
+            wire.json({"error": "invalid_request", "error_description": "too early"}, 400)
+        return is_refused
+
+    async def main() -> None:
+        nonlocal is_early
+        async with protected(token={"expires_in": 600}, handle=refuse) as (url, _, server):
+            storage = auth.MemoryStorage()
+            await call(url, sign_in(storage=storage))
+            pass_time(monkeypatch, 570)
+            for _ in range(2):
+                await call(url, sign_in(storage=storage))
+            assert grants(server) == GRANTS
+            is_early = False
+            server.tokens.clear()
+            await call(url, sign_in(storage=storage))
+            assert grants(server) == [*GRANTS, "refresh_token", *([] if accepts_later else GRANTS[:1])]
+
+    run(main)

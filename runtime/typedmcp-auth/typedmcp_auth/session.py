@@ -188,8 +188,12 @@ class SignInSession:
             if grant.refresh_token is None:
                 found = await self._discover(None, grant)
                 return await self._obtain(grant, found, None) if found.server.issuer == grant.issuer else grant
-            return await self._refresh(grant, await self.run(discover_server(grant.issuer, self._server.url)))
-        except SignInError:
+            return await self._renew(grant, await self.run(discover_server(grant.issuer, self._server.url)))
+        except SignInError as error:
+            if isinstance(error, RefusedError) and grant.refresh_token is not None:
+                grant.renew_at = None  # some servers refuse it until the token has expired: it is tried once more then
+                await self._save(grant)
+                return grant
             grant.renew_at = time.time() + _RETRY_SECONDS
             return grant
 
@@ -229,6 +233,16 @@ class SignInSession:
 
     async def _refresh(self, grant: StoredGrant, server: ServerMetadata) -> StoredGrant | None:
         """Use the refresh token, or return None if it is refused: servers have many codes for one that has ended."""
+        try:
+            return await self._renew(grant, server)
+        except RefusedError as error:
+            if error.code in ("invalid_client", "unauthorized_client"):  # it has forgotten the client
+                await self._flow.storage.save(client_key(server.issuer), None)
+            await self._flow.storage.save(self._key, None)
+            return None
+
+    async def _renew(self, grant: StoredGrant, server: ServerMetadata) -> StoredGrant:
+        """Use the refresh token. Raises `RefusedError`."""
         assert grant.refresh_token is not None
         self._last_step = "refresh"
         fields = {
@@ -246,13 +260,7 @@ class SignInSession:
             await self._save(renewed)
             return renewed
 
-        try:
-            return await _finish(work())
-        except RefusedError as error:
-            if error.code in ("invalid_client", "unauthorized_client"):  # it has forgotten the client
-                await self._flow.storage.save(client_key(server.issuer), None)
-            await self._flow.storage.save(self._key, None)
-            return None
+        return await _finish(work())
 
     async def _obtain(self, grant: StoredGrant | None, found: Discovery, challenge: Challenge | None) -> StoredGrant:
         demanded = challenge.scopes if challenge is not None else ()

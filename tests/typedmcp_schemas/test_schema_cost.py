@@ -37,6 +37,12 @@ COSTS: list[tuple[Any, SchemaCost]] = [
     ({"anyOf": [{}, {}, True]}, SchemaCost(4)),
     ({"properties": {"a": {"$ref": "#"}}}, SchemaCost(3, 1)),
     ({"unevaluatedProperties": False}, SchemaCost(4)),
+    ({"enum": ["a", "b", None, True]}, SchemaCost(1)),
+    ({"enum": [1, 2, None]}, SchemaCost(1)),
+    ({"const": 1}, SchemaCost(1)),
+    ({"enum": ["a", 1, 0.5]}, SchemaCost(1 + 9 * 32)),  # what the validator compares one by one
+    ({"enum": [{}, {"a": [True, "b"]}, "c"]}, SchemaCost(1 + 5 * 32)),
+    ({"anyOf": [{"const": {"a": 1}}] * 2}, SchemaCost(3 + 4 * 32)),
 ]
 
 

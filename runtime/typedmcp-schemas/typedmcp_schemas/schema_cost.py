@@ -88,6 +88,8 @@ class SchemaCost:
         return SchemaCost(schemas, cycles, max(self.patterns, other.patterns))
 
 
+_COMPARISON_COST: Final = 32
+"""Schemas that take as long as a value in a choice of `enum` that is compared by itself."""
 _META_SCHEMA_COST: Final = SchemaCost(100, 2)
 """The cost of a reference to a draft's own schema."""
 
@@ -141,6 +143,8 @@ class _CostEstimator:
                 yield SchemaCost(patterns=1)
             elif keyword == "patternProperties" and is_object(value):
                 yield SchemaCost(patterns=2 * len(value))  # `additionalProperties` matches them once more
+            elif keyword == "const" or (keyword == "enum" and is_array(value)):
+                yield SchemaCost(_COMPARISON_COST * _slow_comparisons(value if keyword == "enum" else [value]))
             if keyword in _REFERENCE_KEYWORDS and isinstance(value, str):
                 yield self._reference(value, here)
             elif (keyword == "properties" and is_object(value)) or (keyword in _ITEM_KEYWORDS and is_array(value)):
@@ -185,6 +189,22 @@ class _CostEstimator:
                 raise SchemaRejectedError(path, f"refers to {format_value(fragment)}, which does not exist")
             _reject_address(schema, path)
         return schema
+
+
+def _slow_comparisons(choices: list[Any]) -> int:
+    """Return how many values are compared one by one: numbers beside other kinds, and what is in arrays and objects.
+
+    The validator finds strings at once, and integers among integers. A float takes as long as eight others.
+    """
+    if {type(choice) for choice in choices} <= {int, type(None)}:
+        return 0
+    left = [choice for choice in choices if type(choice) in (dict, list, float, int)]
+    count = 0
+    while left:
+        value = left.pop()
+        count += 8 if isinstance(value, float) else 1
+        left.extend(value.values() if is_object(value) else value if is_array(value) else ())
+    return count
 
 
 def _reject_address(schema: object, path: SchemaPath) -> None:

@@ -70,6 +70,17 @@ HOSTILE: dict[str, dict[str, Schema]] = {
         lambda ref: {"anyOf": [{"type": "array", "items": ref}, {"type": "object", "additionalProperties": ref}]}, 30
     ),
     "tuple": _chain(lambda ref: {"type": "array", "prefixItems": [ref, ref], "items": ref}, 30),
+    "tuples of two lengths": {
+        "D0": _nested(lambda schema: {"type": "array", "prefixItems": [schema, TEXT], "minItems": 1, "maxItems": 2}, 20)
+    },
+    "a tuple of 2,000 lengths": {
+        "D0": {
+            "type": "array",
+            "prefixItems": [{"const": number} for number in range(2000)],
+            "minItems": 1,
+            "maxItems": 2000,
+        }
+    },
     "type beside anyOf": _chain(lambda ref: {"type": "string", "anyOf": [ref, ref]}, 30),
     "lists of types": {"D0": _nested(lambda schema: {"type": ["array", "null"] * 4, "items": schema}, 12)},
     "wide and flat": {
@@ -82,6 +93,7 @@ HOSTILE: dict[str, dict[str, Schema]] = {
         **_chain(lambda ref: _members([ref] * 60), 7, name="B"),
         "D0": {"oneOf": [_ref("A0"), _ref("B0")]},
     },
+    "5,000 objects": {"D0": {"anyOf": [_object(**{f"m{number}": TEXT}) for number in range(5000)]}},
     "5,000 constants": {"D0": {"oneOf": [{"const": f"c{number}"} for number in range(5000)]}},
     "all refer to all": _graph(_members, 14),
     "all unite all": _graph(lambda schemas: {"anyOf": schemas}, 14),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from enum import Enum
 from typing import Any
 
 import msgspec
@@ -10,10 +11,23 @@ import pytest
 
 from mcpspec.support.objects import is_array, is_object
 from tests.cases import each
+from tests.hostile_schemas import find_excess
 from typedmcp_schemas.adapt import schema_of, to_msgspec
 from typedmcp_schemas.portable import portable_schema_of, to_portable
 
 REF = "#/$defs/"
+
+
+class Marker(Enum):
+    """Values whose comparisons are calls that can be counted."""
+
+    A = "a"
+    B = "b"
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = Enum.__hash__
 
 
 class Point(msgspec.Struct):
@@ -128,6 +142,18 @@ def test_definitions_that_double_with_each_level_stay_references() -> None:
     made = to_portable({"$ref": f"{REF}d0", "$defs": {**definitions, f"d{levels}": {"type": "string"}}})
     assert made["$defs"]
     assert len(msgspec.json.encode(made)) < 8192 * levels
+
+
+def test_tuples_of_several_lengths_do_not_double_with_each_level() -> None:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(12):
+        schema = {"type": "array", "prefixItems": [schema, {"type": "integer"}], "minItems": 1, "maxItems": 2}
+    assert len(msgspec.json.encode(to_portable(schema))) < 4096 + 2 * len(msgspec.json.encode(schema))
+
+
+def test_the_work_for_a_union_is_in_proportion_to_its_options() -> None:
+    options = [{"x-marker": [Marker.A, Marker.B][number % 2], "title": str(number)} for number in range(1000)]
+    assert not find_excess(lambda: to_portable({"anyOf": options}), 50_000)
 
 
 def test_what_is_written_in_place_of_references_has_a_limit_in_total() -> None:

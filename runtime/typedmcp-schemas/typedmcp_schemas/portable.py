@@ -171,7 +171,7 @@ def _types_of(schema: Mapping[str, Any]) -> list[str]:
 
 def _without_duplicates(schema: JsonSchema) -> JsonSchema:
     """Return a union that has each option once, or its only option."""
-    options = [option for index, option in enumerate(schema["anyOf"]) if option not in schema["anyOf"][:index]]
+    options = [*{msgspec.json.encode(option, order="deterministic"): option for option in schema["anyOf"]}.values()]
     rest = {key: value for key, value in schema.items() if key != "anyOf"}
     return {**options[0], **rest} if len(options) == 1 and is_object(options[0]) else {"anyOf": options, **rest}
 
@@ -212,7 +212,8 @@ def _split(schema: JsonSchema, options: Mapping[str, JsonSchema]) -> JsonSchema:
 def _complete_array(schema: JsonSchema) -> None:
     """Give an array `items`. A tuple has as many items as types, so that its `items` restrict nothing.
 
-    AJV warns of a tuple that may have fewer, so it becomes one tuple for each length.
+    AJV warns of a tuple that may have fewer, so it becomes one tuple for each length, unless that is large: tuples
+    within tuples would double with each level.
     """
     items = schema.get("items")
     parts = schema.get("prefixItems")
@@ -225,6 +226,7 @@ def _complete_array(schema: JsonSchema) -> None:
         and items in (None, False)
         and 0 < least < len(parts) == schema.get("maxItems")
         and schema.keys() <= _TUPLE | ANNOTATIONS
+        and len(msgspec.json.encode(parts)) * (len(parts) - least + 1) <= _MAX_INLINED_BYTES
     ):
         for keyword in _TUPLE:
             schema.pop(keyword, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import typedmcp
@@ -186,5 +187,30 @@ def test_every_message_to_a_listener_has_the_id_of_its_subscription() -> None:
             assert cancelled["method"] == "notifications/cancelled"
             for message in (acknowledged["params"], changed["params"], cancelled["params"], result["result"]):
                 assert message["_meta"][SUBSCRIPTION] == id
+
+    run(main)
+
+
+def test_a_request_is_answered_while_many_listeners_are_notified() -> None:
+    count = 500
+
+    async def main() -> None:
+        server = open_server()
+        async with served(server) as client:
+            wanted = {"notifications": {"resourcesListChanged": True}}
+            ids = [client.start("subscriptions/listen", wanted) for _ in range(count)]
+            for _ in ids:
+                await client.receive()
+            server.changes.resources_changed()
+            server.changes.resources_changed()  # before most listeners have got the first one, which is enough for them
+            asked = client.start("server/discover")
+            seen = [await client.receive() for _ in range(count + 1)]
+            await client.settled()
+            notified = Counter(
+                each["params"]["_meta"][SUBSCRIPTION] for each in [*seen, *client.unread()] if "method" in each
+            )
+            assert seen.index(next(each for each in seen if each.get("id") == asked)) < count // 2
+            assert {*notified} == {*ids}
+            assert notified.total() < count + 50
 
     run(main)

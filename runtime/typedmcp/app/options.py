@@ -121,14 +121,10 @@ def check_options(options: Mapping[str, object], known: type, what: str) -> None
             raise UsageError(f"the option {name} of a {what} must be {words}, not {value!r}")
 
 
-def check_errors(what: str, errors: object) -> None:
+def check_errors(what: str, errors: Any) -> None:
     """Raise `UsageError` for a value that is not a tuple of exception classes."""
-    if not isinstance(errors, tuple) or not all(map(_is_exception_class, errors)):  # pyright: ignore[reportUnknownArgumentType]
+    if not isinstance(errors, tuple) or not all(isinstance(one, type) and issubclass(one, Exception) for one in errors):  # pyright: ignore[reportUnknownVariableType]
         raise UsageError(f"{what}: errors must be a tuple of exception classes, not {errors!r}")
-
-
-def _is_exception_class(kind: object) -> bool:
-    return isinstance(kind, type) and issubclass(kind, Exception)
 
 
 def convert_metadata(what: str, hints: type[msgspec.Struct] = D.Annotations, **members: object) -> dict[str, Any]:
@@ -139,7 +135,8 @@ def convert_metadata(what: str, hints: type[msgspec.Struct] = D.Annotations, **m
     """
     made = {name: value for name, value in members.items() if value is not None}
     converters: dict[str, Callable[[Any], object]] = {
-        "icons": _convert_icons, "meta": _convert_meta, "annotations": partial(_convert_members, kind=hints),
+        "icons": lambda icons: [*map(_convert_icon, [icons] if isinstance(icons, str) else icons)],
+        "meta": _convert_meta, "annotations": partial(_convert_members, kind=hints),
     }  # fmt: skip
     for name in converters.keys() & made.keys():
         try:
@@ -147,10 +144,6 @@ def convert_metadata(what: str, hints: type[msgspec.Struct] = D.Annotations, **m
         except (ValueError, TypeError, AttributeError) as error:
             raise UsageError(f"{what}: {name}: {error}") from error
     return made
-
-
-def _convert_icons(icons: Any) -> list[D.Icon]:
-    return [*map(_convert_icon, [icons] if isinstance(icons, str) else icons)]
 
 
 def _convert_icon(icon: Any) -> D.Icon:

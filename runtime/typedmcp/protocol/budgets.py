@@ -75,8 +75,7 @@ class ByteBudget:
 
     def use_of(self, client: ClientKey) -> ClientUse:
         """Return what a client holds: an object that is valid until the client holds nothing and others come."""
-        use = self.uses.get(client)
-        if use is None:
+        if (use := self.uses.get(client)) is None:
             if len(self.uses) >= _REMEMBERED_CLIENTS:
                 self.uses = {client: use for client, use in self.uses.items() if use.held}
             use = self.uses[client] = ClientUse(client, math.inf if client is None else self.share)

@@ -371,7 +371,9 @@ def _check_options(handler: object, options: ServerOptions) -> None:
             raise UsageError(f"input_timeout must be positive, not {input_timeout:g}")
     check_limits(options.get("limits", DEFAULT_LIMITS))
     check_flag("strict", options.get("strict", False))
-    _check_signer(options.get("state_signer"))
+    # What is no signer may be a key, which no message should show.
+    if not isinstance(signer := options.get("state_signer"), StateSigner | None):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError(f"state_signer must be a StateSigner, such as StateSigner(key), not {type(signer).__name__}")
     check_telemetry(options.get("telemetry"))
     check_record(options.get("record"))
     if isinstance(handler, type):
@@ -387,11 +389,6 @@ def _check_methods(methods: MethodTable, codec: Backend) -> None:
     if is_struct != (codec == "msgspec"):
         name = "methods" if codec == "msgspec" else "models_methods"
         raise UsageError(f"methods must be `{name}` of the package, with codec={codec!r}")
-
-
-def _check_signer(signer: object) -> None:
-    if signer is not None and not isinstance(signer, StateSigner):  # it may be a key, which no message should show
-        raise UsageError(f"state_signer must be a StateSigner, such as StateSigner(key), not {type(signer).__name__}")
 
 
 def _defaults_of(handler: object, codec: Backend) -> ServerDefaults:

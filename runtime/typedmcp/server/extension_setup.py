@@ -171,7 +171,11 @@ def _serve(
     extension: OfferedExtension, function: Callable[[Any, Any], Any], handle: HandleWithin | None
 ) -> Callable[[Any, Any], Any]:
     """Return the function for a method of an extension: it rejects clients that have not declared the extension."""
-    inner = _in_thread(function) if runs_in_thread(function) else function
+
+    def in_thread(params: Any, ctx: Any) -> Any:
+        return ctx.in_thread(function, params, ctx)
+
+    inner = in_thread if runs_in_thread(function) else function
 
     @wraps(function, updated=())  # without the mark of functions that run in threads
     def serve(params: Any, ctx: Any) -> Any:
@@ -192,7 +196,3 @@ def _require_method(extension: Extension, ctx: Any) -> None:
     if not ctx.is_modern and not extension.is_declared(ctx.client_capabilities):
         raise MethodNotFoundError(ctx.method)
     require_extension(extension, ctx)
-
-
-def _in_thread(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    return lambda params, ctx: ctx.in_thread(function, params, ctx)

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, cast
 
 from typedmcp import dialect
@@ -35,6 +35,8 @@ __all__ = ["Subscriptions", "too_many_subscriptions"]
 D = dialect.structs
 
 _MAX_URI_LENGTH = 8192
+_IN_ONE_TURN = 16
+"""Listeners that are notified in one turn of the event loop: a millisecond of work."""
 _URI_BYTES = 128
 """Bytes that a subscription counts in addition to its URI."""
 _LISTS: tuple[Change, ...] = tuple(change for change in CHANGES.values() if change != "resource")
@@ -79,6 +81,8 @@ class Subscriptions:
     def __init__(self, session: ServedSession) -> None:
         self._session = session
         self._listeners: dict[_ChangeListener, None] = {}
+        self._waiting: dict[_ChangeListener, None] = {}
+        """The listeners whose changes are sent in the next turns of the loop."""
         self.uris: set[str] = set()
         """The resources that a legacy session is subscribed to."""
         self._hold: Hold | None = None
@@ -224,20 +228,32 @@ class Subscriptions:
     # Changes
 
     def publish(self, change: Change, uri: str | None) -> None:
-        """Notify the listeners of a change. A listener that does not read gets it later, and only once."""
-        for listener in self._listeners:
-            if not listener.wants(change, uri):
-                continue
-            if self._session.is_congested(listener.ctx):
-                listener.delayed[(change, uri)] = None
-                self._session.drain_later(listener.ctx)
-            else:
-                self._notify(listener, change, uri)
+        """Notify the listeners of a change, few in each turn of the loop, so that requests get their turns in between.
+
+        A listener that does not read, or whose turn it is later, gets equal changes once.
+        """
+        wanting = [listener for listener in self._listeners if listener.wants(change, uri)]
+        for listener in wanting:
+            listener.delayed[(change, uri)] = None
+        self._resume_in_turn(wanting)
+
+    def _resume_in_turn(self, listeners: Iterable[_ChangeListener]) -> None:
+        is_idle = not self._waiting
+        self._waiting.update(dict.fromkeys(listeners))
+        if is_idle:
+            self._notify_some()
+
+    def _notify_some(self) -> None:
+        for listener in [*islice(self._waiting, _IN_ONE_TURN)]:
+            del self._waiting[listener]
+            if listener in self._listeners:
+                self._resume(listener)
+        if self._waiting:
+            asyncio.get_running_loop().call_soon(self._notify_some)
 
     def resume(self) -> None:
         """Send the delayed changes to the listeners that read again."""
-        for listener in self._listeners:
-            self._resume(listener)
+        self._resume_in_turn(self._listeners)
 
     def _resume(self, listener: _ChangeListener) -> None:
         for change, uri in list(listener.delayed):

@@ -319,8 +319,7 @@ class Sessions:
 
     def _on_stream_replaced(self, id: str) -> None:
         """End a standalone stream, since the client has opened another one on another worker."""
-        stored = self.loaded.get(id)
-        if stored is not None:
+        if (stored := self.loaded.get(id)) is not None:
             stored.outlet.end()
 
     def _on_session_changed(self, id: str) -> None:

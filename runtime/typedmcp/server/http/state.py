@@ -207,8 +207,7 @@ class AppState:
 
     def detach_stream(self, name: str) -> None:
         """Close the connection of a stored stream, since its client has resumed it on another one."""
-        stream = self._resumable.get(name)
-        if stream is not None:
+        if (stream := self._resumable.get(name)) is not None:
             stream.detach()
 
     async def pump(self, stream: EventStream, receive: Receive, expires: float | None = None) -> None:

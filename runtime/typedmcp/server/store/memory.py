@@ -262,8 +262,7 @@ class MemoryStore:
         return used
 
     def _use_existing(self, session: str) -> _MemorySession:
-        used = self._use(session)
-        if used is None:
+        if (used := self._use(session)) is None:
             raise StreamNotFoundError("the session does not exist, or has ended")
         return used
 

@@ -83,8 +83,7 @@ class Catalog(Generic[OwnerT]):
 
     def specs(self, feature: Feature) -> list[tuple[str, Any]]:
         """Return the items of a feature as lists have them, with their names. Do not change the list."""
-        specs = self._specs.get(feature)
-        if specs is None:
+        if (specs := self._specs.get(feature)) is None:
             with collector_paused():  # looking for cycles in schemas would take a third of the time
                 specs = self._specs[feature] = [(name, item.spec) for name, item in self.items(feature).items()]
         return specs

@@ -244,12 +244,13 @@ class Subscriptions:
             self._notify_some()
 
     def _notify_some(self) -> None:
-        for listener in [*islice(self._waiting, _IN_ONE_TURN)]:
+        for listener in (batch := [*islice(self._waiting, _IN_ONE_TURN)]):
             del self._waiting[listener]
-            if listener in self._listeners:
-                self._resume(listener)
         if self._waiting:
             asyncio.get_running_loop().call_soon(self._notify_some)
+        for listener in batch:
+            if listener in self._listeners:
+                self._resume(listener)
 
     def resume(self) -> None:
         """Send the delayed changes to the listeners that read again."""

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import json
 import random
+from codecs import BOM_UTF8
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -975,6 +976,30 @@ def test_null_beside_a_result_is_read_as_absent_unless_strict(order: str, strict
             assert typedmcp.text_of(await call) == "good"
             (report,) = script.reports
             assert (report.kind, report.text) == ("tolerated", "error: null was read as absent")
+
+    run(main)
+
+
+@each("strict", [False, True])
+@each("fault", ["a method that is null", "a byte order mark"])
+def test_what_a_response_has_too_much_is_left_out_unless_strict(fault: str, strict: bool) -> None:
+    async def main() -> None:
+        async with played(strict=strict) as (client, script):
+            call = asyncio.create_task(client.call_tool("x"))
+            request = await script.receive()
+            more = {"method": None} if "method" in fault else {}
+            line = json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": COMPLETE, **more}).encode()
+            script.raw(line if more else BOM_UTF8 + line)
+            if strict and more:
+                with pytest.raises(typedmcp.ProtocolError, match="method: expected string, got null"):
+                    await call
+            elif strict:
+                await script.settled()
+                assert script.kinds() == ["malformed"]
+                call.cancel()
+            else:
+                assert typedmcp.text_of(await call) == "good"
+                assert script.kinds() == ["tolerated"]
 
     run(main)
 

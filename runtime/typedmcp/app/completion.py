@@ -55,8 +55,7 @@ class Completions:
     ) -> Any:
         """Call the function of an argument. Without a function, return the values that the argument's type allows."""
         argument = params.argument
-        suggest = self._functions.get((name, argument.name))
-        if suggest is not None:
+        if (suggest := self._functions.get((name, argument.name))) is not None:
             known = (params.context.arguments if params.context is not None else None) or {}
             return await suggest([argument.value, known], ctx)
         if argument.name in choices:

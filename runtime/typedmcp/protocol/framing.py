@@ -248,7 +248,7 @@ def find_request_id(line: bytes) -> RequestId | None:
 def find_response_id(line: bytes) -> RequestId | None:
     """Find the id of a response in a line that cannot be parsed, so that the call that waits for it fails at once."""
     members = dict(_members(line))
-    return None if b'"method"' in members else _parse_id(members.get(b'"id"', b"null"))
+    return _parse_id(members.get(b'"id"', b"null")) if members.get(b'"method"', b"null") == b"null" else None
 
 
 def _members(line: bytes) -> Iterator[tuple[bytes, bytes]]:

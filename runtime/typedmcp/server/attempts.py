@@ -132,8 +132,7 @@ class Attempt:
 
     def answer_to(self, key: str, request: Any) -> Any:
         """Return the client's answer to an input request; None if it has not answered exactly this question."""
-        given = self._answers.get(key)
-        if given is None:
+        if (given := self._answers.get(key)) is None:
             return None
         if given.digest != _digest(*_content_of(request)):
             self.changed[key] = None

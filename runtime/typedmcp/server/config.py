@@ -328,8 +328,7 @@ class ServerConfig:
     def with_server_info(self, result: Any) -> Any:
         """Add the server's name and version to the `_meta` of a modern result."""
         kind: Any = result.__class__
-        copy = self.meta_copiers.get(kind)
-        if copy is not None:
+        if (copy := self.meta_copiers.get(kind)) is not None:
             own = result.meta
             return copy(result, {**self.result_meta, **own} if own else self.encoded_result_meta)
         if is_object(result):

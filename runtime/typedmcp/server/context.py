@@ -346,8 +346,7 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
 
     def log(self, level: LogLevel, data: Any, logger: str | None = None) -> Awaitable[None]:
         """Send a log message, if the client asked for messages of this level. `data` is any JSON."""
-        rank = LEVELS.get(level)
-        if rank is None:
+        if (rank := LEVELS.get(level)) is None:
             raise ValueError(f"unknown log level {level!r}; known: {', '.join(LEVELS)}")
         threshold = self.metadata.lowest_level
         if threshold is None:  # the client asked for none, but the operator may want it

@@ -39,8 +39,7 @@ class EncodedList:
             self._members = tuple([each.copy() if isinstance(each, list) else each for each in members])
             self._encodings.clear()
             self._bytes = 0
-        found = self._encodings.get(codec)
-        if found is None:
+        if (found := self._encodings.get(codec)) is None:
             dropped: DroppedFields = []
             convert = codec.downgrades[type(result)]
             text = encode_message(result if convert is None else convert(result, dropped))

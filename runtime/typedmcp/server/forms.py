@@ -97,8 +97,7 @@ class Form:
 
     def _chosen_value(self, key: str, value: object) -> Any:
         """Return the value that a chosen string stands for: the choices of a form are strings."""
-        field = self._fields.get(key)
-        if field is None:
+        if (field := self._fields.get(key)) is None:
             return value
         return [field.value_of(item) for item in value] if is_array(value) else field.value_of(value)
 

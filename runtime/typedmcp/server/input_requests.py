@@ -257,8 +257,7 @@ class InputRequests:
             self._config.report(Diagnostic(problem, text, method, frame.id, frame.value))
         if call is None or call.owner.done():
             return
-        error = frame.value.get("error")
-        if error is None:
+        if (error := frame.value.get("error")) is None:
             call.owner.set_result(frame.value["result"])
         else:
             call.owner.set_exception(RemoteError.from_wire(error).attach_call(call.method, call.id))

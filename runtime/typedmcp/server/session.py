@@ -122,8 +122,7 @@ class Session:
 
     def cancel(self, id: RequestId) -> bool:
         """Cancel a request of the client. Return False if no request in flight has this id."""
-        ctx = self.in_flight.get(id)
-        if ctx is None:
+        if (ctx := self.in_flight.get(id)) is None:
             return self.home.cancel_elsewhere(id)
         self.calls.cancel(ctx)
         return True

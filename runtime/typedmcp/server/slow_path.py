@@ -81,8 +81,7 @@ class SlowPath:
             return self._dispatch_frame(InvalidMessage(INVALID_REQUEST, reason), b"", channel)
         responses = BatchChannel(channel, self._engine.budget)
         for item in batch.items:
-            started = self._dispatch_frame(classify_value(item), b"", responses)
-            if started is not None:
+            if (started := self._dispatch_frame(classify_value(item), b"", responses)) is not None:
                 self._calls.spawn(*started)
         responses.close()
         return None
@@ -219,8 +218,7 @@ class SlowPath:
     def _dispatch_handshake(self, handshake: Handshake, frame: Frame, channel: Channel) -> StartedCall:
         observer = self._calls.observer
         if frame.id is None:
-            metadata = handshake.handle_notification(frame)
-            if metadata is not None:
+            if (metadata := handshake.handle_notification(frame)) is not None:
                 if observer is not None:
                     observer.on_handshake(frame, metadata.revision)
                 return None
@@ -261,8 +259,7 @@ class SlowPath:
         self, frame: Frame, codec: Codec, metadata: RequestMetadata, line: bytes, channel: Channel
     ) -> StartedCall:
         method, is_request = str(frame.method), frame.id is not None
-        method_codec = codec.methods.get(method)
-        if method_codec is None:
+        if (method_codec := codec.methods.get(method)) is None:
             if _FALLBACK not in self._engine.functions:
                 raise RemoteError(METHOD_NOT_FOUND, f"method not found: {method}")
             method_codec, params = fallback_codec(method, metadata.revision, is_request=is_request), None

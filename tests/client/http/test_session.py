@@ -40,6 +40,8 @@ from typedmcp.client.http import session as http_session
 from typedmcp.dialect import structs
 from typedmcp.limits import Limits
 from typedmcp.revisions.features import SUPPORTED, methods_of
+from typedmcp.transports.http1 import parse_url
+from typedmcp.transports.proxies import select_proxy
 from typedmcp.transports.redaction import redact_url
 
 
@@ -1052,7 +1054,7 @@ def test_a_compressed_event_stream_of_http_with_sse_is_read() -> None:
     async def main() -> None:
         async with connected(Zipped()) as client:
             assert text(await client.call_tool("x")) == "x"
-        with pytest.raises(typedmcp.HttpStatusError):
+        with pytest.raises(typedmcp.ProtocolError, match="content-encoding gzip"):
             async with connected(Zipped(), strict=True):
                 pass
 
@@ -1062,7 +1064,7 @@ def test_a_compressed_event_stream_of_http_with_sse_is_read() -> None:
 @each("endpoint", ["http://127.0.0.1:1/post", "https://127.0.0.1/", "ftp://x", "//["])
 def test_a_legacy_sse_server_cannot_name_another_origin(endpoint: str) -> None:
     async def main() -> None:
-        with pytest.raises(typedmcp.HttpStatusError, match="answered 405"):
+        with pytest.raises(typedmcp.ProtocolError, match=r"/mcp: invalid URL to post to: .*"):
             async with connected(LegacySseServer(endpoint)):
                 pass
 
@@ -1223,6 +1225,53 @@ def test_a_forwarding_proxy_gets_the_whole_url(monkeypatch: pytest.MonkeyPatch) 
             assert {request.target for request in proxy.requests} == {"http://far.example/mcp?x"}
             assert {request.headers["host"] for request in proxy.requests} == {"far.example"}
             assert {request.headers["proxy-authorization"] for request in proxy.requests} == {"Basic bWU6cHc="}
+
+    run(main)
+
+
+def test_a_proxy_without_a_scheme_is_an_http_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        for given in (True, False):
+            proxy = Proxy()
+            async with serving(proxy) as url:
+                through = url.replace("/mcp", "").replace("http://", "")
+                if not given:
+                    monkeypatch.setenv("http_proxy", through)
+                async with connect("http://far.example/mcp", proxy=through if given else None) as client:
+                    assert text(await client.call_tool("x")) == "x"
+            assert proxy.requests
+
+    run(main)
+
+
+@each(
+    "excluded, host, is_used",
+    [
+        ("10.0.0.0/8", "10.1.2.3", False),
+        ("a.example, 10.1.2.3/8", "10.1.2.3", False),
+        ("10.0.0.0/8", "11.1.2.3", True),
+        ("10.0.0.0/8", "ten.example", True),
+        ("fd00::/8", "[fd00::1]", False),
+        ("not/a/network,far.example", "far.example", False),
+    ],
+)
+def test_networks_may_be_excluded_from_the_proxy(
+    excluded: str, host: str, is_used: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://proxy.example")
+    monkeypatch.setenv("no_proxy", excluded)
+    address, _ = parse_url(f"http://{host}/mcp")
+    assert select_proxy(None, address) == ("http://proxy.example" if is_used else None)
+
+
+@each("auth", ["the-token", "Bearer the-token", "bearer the-token"])
+def test_a_token_may_be_given_with_its_scheme(auth: str) -> None:
+    async def main() -> None:
+        script = Script()
+        async with connected(script, auth=auth) as client:
+            await client.call_tool("x")
+        sent = {request.headers["authorization"].removeprefix("Bearer ") for request in script.requests}
+        assert sent == {auth if auth.startswith("bearer") else "the-token"}
 
     run(main)
 

@@ -169,7 +169,7 @@ class SessionOpener:
         opening = LegacySseTransport.open(endpoint, self.incoming.tolerate)
         try:
             transport = await self._in_time(opening, f"{endpoint.url}: no event stream")
-        except Error as error:
+        except (HttpStatusError, ConnectionLostError) as error:  # a wrong event stream says more than the refusal
             raise (refusal or error) from (None if refusal is None else error)
         session = StreamSession(transport, self.incoming, self._limits)
         session.is_renewable = True

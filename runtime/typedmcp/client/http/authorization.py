@@ -131,7 +131,9 @@ class CredentialsManager:
             value, signer = await self._ask(rejected), None
         if rejected is not None and value is None:
             return False
-        headers = {"authorization": f"Bearer {value}"} if isinstance(value, str) else dict(value or {})
+        if isinstance(value, str):  # a token, or all of the header
+            value = {"authorization": value if value[:7].lower() == "bearer " else f"Bearer {value}"}
+        headers = dict(value or {})
         for name, text in headers.items():
             check_header(name, text)
         is_change = self.headers not in (None, headers)

@@ -121,8 +121,7 @@ class IncomingMessageHandler:
         for each in self.extensions:
             if each.legacy is not None and self._call_legacy_form(each.legacy, method, params):
                 return True
-            callback = each.callbacks.get(method)
-            if callback is None:
+            if (callback := each.callbacks.get(method)) is None:
                 continue
             if not self.is_declared(each.extension):
                 text = f"the server sent {method}, but has not declared {each.extension.identifier}"
@@ -181,8 +180,7 @@ class IncomingMessageHandler:
         """
         if params.reason:
             self.report(cancellation_diagnostic("server", params.request_id, params.reason))
-        task = self.running.answering.get(params.request_id)
-        if task is not None:
+        if (task := self.running.answering.get(params.request_id)) is not None:
             task.cancel()
 
     # Requests
@@ -211,8 +209,7 @@ class IncomingMessageHandler:
     async def _answer(self, session: ClientSession, id: RequestId, method: str, params: bytes) -> None:
         revision = self.revision or self._first_revision
         try:
-            known = methods_of(revision).SERVER_REQUESTS.get(method)
-            if known is not None:
+            if (known := methods_of(revision).SERVER_REQUESTS.get(method)) is not None:
                 params = self._without_nulls(params, known, method, id)
             result = await self._callbacks.answer_legacy(method, params, revision)
             session.respond(id, _with_task(result, params) if FEATURES[revision].has_tasks else result)

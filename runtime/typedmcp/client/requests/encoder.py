@@ -79,8 +79,7 @@ class RequestEncoder:
 
         Raises `UsageError` for a method that the server's revision does not have.
         """
-        convert = self._converters.get(method)
-        if convert is None:
+        if (convert := self._converters.get(method)) is None:
             is_dialect = self.revision == DIALECT
             convert = with_meta(cast(Any, type(params))) if is_dialect else _downgrade(method, self.revision)
             self._converters[method] = convert

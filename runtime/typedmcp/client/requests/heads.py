@@ -123,8 +123,7 @@ class RequestHeads:
     def _headers_for(self, revision: str, method: str, params: Any) -> dict[str, str]:
         """Return the headers of a request. Raises `UsageError` for an argument that cannot be encoded as a header."""
         headers = {VERSION: revision, METHOD: method}
-        member = self._name_params.get(method)
-        if member is None:
+        if (member := self._name_params.get(method)) is None:
             return headers
         name = _member(params, member)
         try:

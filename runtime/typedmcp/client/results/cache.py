@@ -77,8 +77,7 @@ class ResponseCache:
 
     def get(self, key: CacheKey, now: float) -> bytes | None:
         """Return the bytes of a result that has not expired."""
-        entry = self._entries.get(key)
-        if entry is None:
+        if (entry := self._entries.get(key)) is None:
             return None
         if now >= entry.expires:
             self._drop(key)

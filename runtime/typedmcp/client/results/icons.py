@@ -40,8 +40,7 @@ _WITHOUT_ICONS: Final = (D.TextContent, D.ImageContent, D.AudioContent, D.Embedd
 
 def drop_unsafe_icons(method: str, result: Any, report: Report) -> None:
     """Remove the icons with unsafe addresses from the result of a method, and report them."""
-    place = _PLACES.get(method)
-    if place is None:
+    if (place := _PLACES.get(method)) is None:
         return
     member, inner = place
     holders: Any = getattr(result, member, ())

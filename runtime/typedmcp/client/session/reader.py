@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+from codecs import BOM_UTF8
 from collections.abc import Callable, Collection
 from typing import Any, Literal, Protocol
 
@@ -180,6 +181,10 @@ class MessageReader(msgspec.Struct, eq=False):
     # The slow path
 
     def _receive_slow(self, line: bytes | OversizeMessage, own: Collection[Call] | None) -> None:
+        has_mark = not isinstance(line, OversizeMessage) and line.startswith(BOM_UTF8)
+        if has_mark and self.listener.tolerate("a byte order mark before a message was left out"):
+            self.receive(line[len(BOM_UTF8) :], own)  # type: ignore[index]  # it is bytes
+            return
         if self._on_stray is not None:
             start = (line.head if isinstance(line, OversizeMessage) else line).strip()
             if start and not start.startswith((b"{", b"[")):
@@ -209,26 +214,29 @@ class MessageReader(msgspec.Struct, eq=False):
     def _receive_value(self, value: Any, own: Collection[Call] | None) -> None:
         frame = classify_value(value)
         if isinstance(frame, InvalidMessage):
-            is_response = is_object(value) and "method" not in value
+            is_response = is_object(value) and value.get("method") is None
             self._receive_invalid(frame, frame.id if is_response else None, own)
         else:
             self._receive_frame(frame, own)
 
     def _without_null(self, line: bytes | OversizeMessage) -> dict[str, Any] | None:
-        """Return a response that has null beside its result or its error, without the null. None for anything else."""
+        """Return a response that has null beside its result or error, without that null. None for anything else."""
         if isinstance(line, OversizeMessage) or b"null" not in line:
             return None
         try:
             value: Any = msgspec.json.decode(line)
         except ValueError:
             return None
-        if not is_object(value) or "result" not in value or "error" not in value:
+        if not is_object(value):
             return None
-        for name in ("error", "result"):
-            if value[name] is None and self.listener.tolerate(f"{name}: null was read as absent"):
-                del value[name]
-                return value
-        return None
+        nulls = [name for name in ("method", "error", "result") if name in value and value[name] is None]
+        if not nulls or value.get("result") is None is value.get("error"):
+            return None
+        for name in nulls:
+            if not self.listener.tolerate(f"{name}: null was read as absent"):
+                return None
+            del value[name]
+        return value
 
     def _receive_frame(self, frame: Frame, own: Collection[Call] | None) -> None:
         if frame.method is not None:

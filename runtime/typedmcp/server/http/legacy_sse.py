@@ -198,8 +198,7 @@ class LegacySse:
         """Open a connection and its event stream, whose first event names the path for messages."""
         key = None if principal is None else principal.key
         client = client_of_principal(principal)
-        stream = self._state.open_stream(send, client)
-        if stream is None:
+        if (stream := self._state.open_stream(send, client)) is None:
             raise HTTPException(503, TOO_MANY_STREAMS, RETRY_LATER)
         id = f"{self._state.store.worker}.{secrets.token_urlsafe(24)}"
         transport = _SseTransport(stream, key, self._state.config.limits.sse_queue_bytes)
@@ -241,8 +240,7 @@ class LegacySse:
         """Pass a message to its connection once that has room."""
         worker, store = id.partition(".")[0], self._state.store
         key, expires = (None, None) if principal is None else (principal.key, principal.expires)
-        transport = self._transport_of(id, key)
-        if transport is not None:
+        if (transport := self._transport_of(id, key)) is not None:
             if not transport.has_room.is_set():
                 await _wait_for_room(transport, headers, body, receive, hold)
             if not self._deliver(id, body, key, expires):
@@ -273,8 +271,7 @@ class LegacySse:
 
         False if this principal has no such connection.
         """
-        transport = self._transport_of(id, principal)
-        if transport is None:
+        if (transport := self._transport_of(id, principal)) is None:
             return False
         transport.expiry.extend(expires)
         transport.post(body)

@@ -115,8 +115,7 @@ class Sessions:
     async def load(self, header: bytes, principal: Principal | None) -> StoredSession:
         """Return the session with an id. Raises `HTTPException` if it does not exist or is another principal's."""
         id, now = to_text(header), self._state.loop.time()
-        fields = await self._state.store.load_session(id)
-        if fields is None:
+        if (fields := await self._state.store.load_session(id)) is None:
             self.drop(id)
         if fields is None or fields.get("principal") != (None if principal is None else principal.key):
             raise HTTPException(404, NOT_A_SESSION)
@@ -145,8 +144,7 @@ class Sessions:
 
     def drop(self, id: str) -> None:
         """Close the session of a session that has ended."""
-        session = self._forget(id)
-        if session is not None:
+        if (session := self._forget(id)) is not None:
             session.close()
 
     def forget_all(self) -> None:

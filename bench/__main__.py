@@ -1,6 +1,6 @@
 """The command line of the benchmarks. `make bench` runs it in the environment of the contenders.
 
-python -m bench [SUITE …] [--quick] [--check] [--out FOLDER] [--machine NAME]
+python -m bench [SUITE …] [--quick] [--rounds N] [--check] [--out FOLDER] [--machine NAME]
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import argparse
 import signal
 import sys
 import traceback
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -62,6 +63,7 @@ def treat_signals_as_interrupts() -> None:
 
 def _measure(options: argparse.Namespace) -> Results:
     plan = QUICK if options.quick else FULL
+    plan = replace(plan, rounds=options.rounds or plan.rounds)
     results = Results(FORMAT, options.command, plan.quick, read_environment(options.machine), [])
     for suite in options.suites:
         try:
@@ -119,6 +121,7 @@ def _options() -> argparse.Namespace:
         help=f"one of {', '.join(SUITES)}; the default is all; with --quick not memory, large, instructions, scaling",
     )
     parser.add_argument("--quick", action="store_true", help="a rough run of under a minute")
+    parser.add_argument("--rounds", type=int, help="turns of each contender; the default is 5, and 2 with --quick")
     parser.add_argument("--check", action="store_true", help="fail if a ratio is worse than in bench/budget.toml")
     parser.add_argument(
         "--out", type=Path, help=f"folder for results and report; the default is {OUT}, or none with --check"
@@ -128,6 +131,8 @@ def _options() -> argparse.Namespace:
     unknown = set(options.suites) - set(SUITES)
     if unknown:
         parser.error(f"unknown suite {', '.join(sorted(unknown))}; known: {', '.join(SUITES)}")
+    if options.rounds is not None and options.rounds < 1:
+        parser.error(f"--rounds must be positive, not {options.rounds}")
     options.out = options.out or (None if options.check else OUT)
     try:  # now, not after an hour of measuring
         if options.out:
@@ -144,7 +149,8 @@ def _options() -> argparse.Namespace:
 def _command(options: argparse.Namespace, *, has_suites: bool) -> str:
     """Return the command that repeats this run."""
     only = f' SUITES="{" ".join(options.suites)}"' if has_suites else ""
-    return f"make bench{only}{' QUICK=1' if options.quick else ''}"
+    rounds = "" if options.rounds is None else f' ARGS="--rounds {options.rounds}"'
+    return f"make bench{only}{' QUICK=1' if options.quick else ''}{rounds}"
 
 
 if __name__ == "__main__":

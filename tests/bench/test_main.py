@@ -235,3 +235,14 @@ def test_a_violation_must_occur_in_every_measurement(
     assert message in capsys.readouterr().out
     assert [*remaining] == []
     assert others == 1  # suites within budget are not measured again
+
+
+def test_the_command_that_repeats_a_run_has_its_rounds(run: Run) -> None:
+    _, results = run("--rounds", "3")
+    assert results.command == 'make bench SUITES="stdio import" QUICK=1 ARGS="--rounds 3"'
+
+
+def test_there_is_at_least_one_round(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run("--rounds", "0")
+    assert "--rounds must be positive, not 0" in capsys.readouterr().err

@@ -62,6 +62,7 @@ class HttpSession(ClientSession):
 
     is_renewable: bool = True
     network: Network | None = "http"
+    has_ended: bool
 
     def __init__(
         self, endpoint: Endpoint, listener: SessionListener, name_params: Mapping[str, str] = NAME_PARAMS

@@ -230,7 +230,7 @@ class MessageReader(msgspec.Struct, eq=False):
         if not is_object(value):
             return None
         nulls = [name for name in ("method", "error", "result") if name in value and value[name] is None]
-        if not nulls or value.get("result") is None is value.get("error"):
+        if not nulls or (value.get("result") is None and value.get("error") is None):
             return None
         for name in nulls:
             if not self.listener.tolerate(f"{name}: null was read as absent"):

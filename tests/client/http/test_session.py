@@ -1212,16 +1212,22 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         writer.close()
 
 
+async def call_through_proxies(url: str, start: str, monkeypatch: pytest.MonkeyPatch) -> list[Proxy]:
+    """Call a tool through a proxy that is given, and through one of the environment. `start` begins their URLs."""
+    proxies = [Proxy(), Proxy()]
+    for proxy, given in zip(proxies, (True, False), strict=True):
+        async with serving(proxy) as address:
+            through = address.replace("/mcp", "").replace("http://", start)
+            if not given:
+                monkeypatch.setenv("http_proxy", through)
+            async with connect(url, proxy=through if given else None) as client:
+                assert text(await client.call_tool("x")) == "x"
+    return proxies
+
+
 def test_a_forwarding_proxy_gets_the_whole_url(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
-        for given in (True, False):
-            proxy = Proxy()
-            async with serving(proxy) as url:
-                through = url.replace("/mcp", "").replace("http://", "http://me:pw@")
-                if not given:
-                    monkeypatch.setenv("http_proxy", through)
-                async with connect("http://far.example/mcp?x", proxy=through if given else None) as client:
-                    assert text(await client.call_tool("x")) == "x"
+        for proxy in await call_through_proxies("http://far.example/mcp?x", "http://me:pw@", monkeypatch):
             assert {request.target for request in proxy.requests} == {"http://far.example/mcp?x"}
             assert {request.headers["host"] for request in proxy.requests} == {"far.example"}
             assert {request.headers["proxy-authorization"] for request in proxy.requests} == {"Basic bWU6cHc="}
@@ -1231,14 +1237,7 @@ def test_a_forwarding_proxy_gets_the_whole_url(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_proxy_without_a_scheme_is_an_http_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
-        for given in (True, False):
-            proxy = Proxy()
-            async with serving(proxy) as url:
-                through = url.replace("/mcp", "").replace("http://", "")
-                if not given:
-                    monkeypatch.setenv("http_proxy", through)
-                async with connect("http://far.example/mcp", proxy=through if given else None) as client:
-                    assert text(await client.call_tool("x")) == "x"
+        for proxy in await call_through_proxies("http://far.example/mcp", "", monkeypatch):
             assert proxy.requests
 
     run(main)

@@ -84,7 +84,7 @@ schema-check: $(PROJECT) ## Prove that schema/ is upstream's files without prose
 
 dist: complete dist-check ## Build the distributions for a release, which needs `make complete`
 
-dist-check: $(PROJECT) ## Build wheels and sdists into dist/, and try the wheels with the lowest and the newest dependencies (ENDS=newest)
+dist-check: $(PROJECT) ## Build wheels and sdists, try the wheels with the lowest and the newest dependencies (ENDS=newest), and put them into dist/
 	$(RUN) -m tools.dist $(UV) $(ENDS)
 
 import-budget: $(PROJECT) ## Measure imports and the start of a server; fails over budget

@@ -1,4 +1,4 @@
-"""Build the distributions into `dist/`, and try each in empty environments.
+"""Build the distributions, try each in empty environments, and put them into `dist/` if all pass.
 
 Usage: `python -m tools.dist UV [lowest|newest …]`. It checks that
 
@@ -34,6 +34,9 @@ from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parent.parent
 DIST = ROOT / "dist"
+_run_folder = tempfile.TemporaryDirectory(prefix="dist-")
+BUILT = Path(_run_folder.name)
+"""The archives of this run. `dist/` gets them when all are tried: two Pythons may try theirs side by side."""
 TRIALS = Path(__file__).parent / "trials"
 """Scripts that use what is installed."""
 METADATA_FILES = {".gitignore", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml"}
@@ -55,9 +58,9 @@ class Distribution:
     """Further files of the sdist."""
 
     def archive(self, kind: Kind) -> Path:
-        """Return the wheel or the sdist in `dist/`."""
+        """Return the wheel or the sdist that this run has built."""
         suffix = "-py3-none-any.whl" if kind == "wheel" else ".tar.gz"
-        (found,) = DIST.glob(f"{self.package.name}-[0-9]*{suffix}")
+        (found,) = BUILT.glob(f"{self.package.name}-[0-9]*{suffix}")
         return found
 
     @cached_property
@@ -119,7 +122,7 @@ def read_all(package: Path) -> dict[str, bytes]:
 
 def build(uv: str, distribution: Distribution, scratch: Path) -> None:
     """Build an sdist and the wheel of it, and check that the wheel of the checkout is the same."""
-    run(uv, "build", "--quiet", "--out-dir", DIST, distribution.project)
+    run(uv, "build", "--quiet", "--out-dir", BUILT, distribution.project)
     run(uv, "build", "--quiet", "--wheel", "--out-dir", scratch, distribution.project)
     wheel = distribution.archive("wheel")
     assert wheel.read_bytes() == (scratch / wheel.name).read_bytes(), f"the sdist builds another {wheel.name}"
@@ -337,7 +340,6 @@ def check_missing_command(python: Path) -> None:
 
 
 def main(uv: str, *ends: str) -> None:
-    shutil.rmtree(DIST, ignore_errors=True)
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
         scratch = Path(folder)
         list(pool.map(lambda one: build(uv, one, scratch / "built"), DISTRIBUTIONS.values()))
@@ -350,6 +352,8 @@ def main(uv: str, *ends: str) -> None:
         ]
         for trial in trials:
             trial.result()
+    shutil.rmtree(DIST, ignore_errors=True)
+    shutil.copytree(BUILT, DIST, dirs_exist_ok=True)
 
 
 def attempt(environment: TrialEnvironment, trial: Callable[[TrialEnvironment], None]) -> None:

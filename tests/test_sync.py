@@ -224,6 +224,25 @@ def test_a_forked_process_has_to_connect_again() -> None:
     assert done.stdout.splitlines() == ["UsageError", "everything", "parent"]
 
 
+LEFT_BY_FORK = """
+import os, sys
+from typedmcp import sync
+with sync.connect(sys.argv[1:]) as client, client.listen(resources=True):
+    pid = os.fork()
+    if pid == 0:
+        sys.exit(3)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+    client.ping()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_a_forked_process_leaves_the_connection_to_its_parent() -> None:
+    command = [sys.executable, "-c", LEFT_BY_FORK, *COMMAND]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=40, check=False)
+    assert (done.stdout, done.stderr, done.returncode) == ("3\n", "", 0)
+
+
 def test_a_client_that_is_garbage_collected_is_closed_with_a_warning() -> None:
     client = sync.connect(COMMAND)
     client.open()

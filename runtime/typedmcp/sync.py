@@ -96,12 +96,14 @@ class EventLoopThread:
             raise
         return tasks[0].result()
 
-    def start(self, coroutine: Coroutine[Any, Any, object]) -> None:
-        """Run a coroutine without waiting for it."""
-        if self._thread.is_alive():
-            asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+    def end(self, closing: Coroutine[Any, Any, object], *, wait: bool = True) -> None:
+        """Run a coroutine that closes something. A fork has nothing to close: that belongs to its parent."""
+        if not self._thread.is_alive():
+            closing.close()
+        elif wait:
+            self.run(closing)
         else:
-            coroutine.close()
+            asyncio.run_coroutine_threadsafe(closing, self._loop)
 
 
 _lock = threading.Lock()
@@ -196,7 +198,7 @@ class BlockingClient(Generic[C]):
     def __del__(self) -> None:
         if self in _open_clients:
             warnings.warn(f"{self!r} was not closed", ResourceWarning, stacklevel=2, source=self)
-            self.loop_thread.start(self.async_client.close())
+            self.loop_thread.end(self.async_client.close(), wait=False)
 
     def open(self) -> None:
         """Connect, unless that is done already, like `open` of the async client."""
@@ -209,7 +211,7 @@ class BlockingClient(Generic[C]):
 
     def close(self) -> None:
         """End the connection. Open calls fail, and child processes are shut down. May be called from any thread."""
-        self.loop_thread.run(self.async_client.close())
+        self.loop_thread.end(self.async_client.close())
         _open_clients.discard(self)
 
     def run(
@@ -408,7 +410,7 @@ class SyncSubscription:
 
     def close(self) -> None:
         """End the subscription. May be called again."""
-        self._loop_thread.run(self._subscription.close())
+        self._loop_thread.end(self._subscription.close())
 
 
 if not TYPE_CHECKING:  # with `__getattr__`, type checkers would accept every name

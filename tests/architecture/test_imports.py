@@ -29,7 +29,7 @@ CORE = {
     "option_checks pending repairs text",
     "revisions": "capabilities conversions features input_requests notifications",
     "server": "attempts batches built_in call_states calls changes channel config connection context engine "
-    "handlers handshake home input_requests integers lifespan line_channel line_workers metadata principal run service "
+    "handlers handshake home input_requests lifespan line_channel line_workers metadata principal run service "
     "session slow_path state_token subscriptions",
     "transports": "concurrency descriptors eager files stdio streams",
 }

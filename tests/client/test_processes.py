@@ -285,6 +285,22 @@ def test_a_server_that_ends_on_purpose_or_has_no_other_revision_is_not_started_a
     run(main)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what a process has not read")
+def test_a_server_that_fails_before_it_reads_is_started_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        notes, reports, printed = tmp_path / "notes", list[typedmcp.Diagnostic](), list[str]()
+        code = f"open({str(notes)!r}, 'a').write('started\\n'); import no_such_module"
+        server = typedmcp.StdioServerParameters(sys.executable, ["-c", code], stderr=printed.append)
+        with pytest.raises(typedmcp.ConnectionLostError, match="No module named 'no_such_module'"):
+            async with connect(server, on_diagnostic=reports.append):
+                pass
+        assert notes.read_text() == "started\n"
+        assert sum("ModuleNotFoundError" in line for line in printed) == 1
+        assert reports == []
+
+    run(main)
+
+
 def test_starts_that_fail_are_delayed(tmp_path: Path) -> None:
     async def main() -> None:
         notes = tmp_path / "notes"

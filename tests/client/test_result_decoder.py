@@ -280,6 +280,50 @@ CASES: dict[str, Case] = {
         ],
         ("2024-11-05",),
     ),
+    "members that came later": Case(
+        "tools/list",
+        {"tools": [{**TOOL, "title": "T", "outputSchema": {"type": "object"}, "icons": [ICON], "vendor": 1}, TOOL]},
+        {"tools": [{**TOOL, "title": "T", "outputSchema": {"type": "object"}, "icons": [ICON]}, TOOL]},
+        [
+            f"result.tools[0].{name}: not a member in 2025-03-26; kept, since {DIALECT} has it"
+            for name in ("title", "icons", "outputSchema")
+        ],
+        ("2025-03-26",),
+    ),
+    "a member that came later, in many items": Case(
+        "resources/list",
+        {"resources": [{"name": "a", "uri": "u", "title": "T"}] * 3},
+        {"resources": [{"name": "a", "uri": "u", "title": "T"}] * 3},
+        [f"result.resources[0].title: not a member in 2025-03-26; kept, since {DIALECT} has it"],
+        ("2025-03-26",),
+    ),
+    "a result with a member that came later": Case(
+        "tools/call",
+        {"content": [{**TEXT, "annotations": {"lastModified": "2026"}}], "structuredContent": {"a": 1}},
+        {"content": [{**TEXT, "annotations": {"lastModified": "2026"}}], "structuredContent": {"a": 1}},
+        [
+            f"result.content[0].annotations.lastModified: not a member in 2024-11-05; kept, since {DIALECT} has it",
+            f"result.structuredContent: not a member in 2024-11-05; kept, since {DIALECT} has it",
+        ],
+        ("2024-11-05",),
+    ),
+    "members that came later and are not valid": Case(
+        "tools/list",
+        {"tools": [{**TOOL, "title": 3}, {**TOOL, "icons": 5}]},
+        {"tools": [TOOL, TOOL]},
+        [
+            f"result.tools[0].title: not a member in 2025-03-26; left out, since it does not fit {DIALECT}",
+            f"result.tools[1].icons: not a member in 2025-03-26; left out, since it does not fit {DIALECT}",
+        ],
+        ("2025-03-26",),
+    ),
+    "text that names members that came later": Case(
+        "tools/call",
+        {"content": [{"type": "text", "text": '{"structuredContent": 1, "title": 2}'}]},
+        {"content": [{"type": "text", "text": '{"structuredContent": 1, "title": 2}'}]},
+        [],
+        ("2025-03-26",),
+    ),
     "structured content that is no object": Case(
         "tools/call",
         {"content": [], "structuredContent": [1]},

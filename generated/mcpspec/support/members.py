@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
@@ -12,7 +13,8 @@ from mcpspec.support.objects import spread_union, strip_absent
 from mcpspec.support.structs import OpenObject
 
 __all__ = [
-    "StructMember", "declared_members", "holds_objects", "is_open", "is_struct", "members_of", "strip_optional",
+    "StructMember", "accepts_null", "declared_members", "holds_objects", "is_open", "is_struct", "item_type",
+    "max_items", "members_of", "strip_optional",
 ]  # fmt: skip
 
 
@@ -70,3 +72,21 @@ def holds_objects(hint: Any) -> bool:
         is_struct(option) or is_open(option) or any(map(holds_objects, get_args(option)))
         for option in spread_union(hint)
     )
+
+
+@cache
+def accepts_null(hint: Any) -> bool:
+    """Return whether null is a value of a type."""
+    return any(option in (Any, NoneType) for option in spread_union(hint))
+
+
+def item_type(hint: Any) -> Any:
+    """Return the type of a list's items, or None for other types."""
+    hint = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    return get_args(hint)[0] if get_origin(hint) is list else None
+
+
+def max_items(hint: Any) -> int | None:
+    """Return how many items the type of a list allows, or None if it sets no limit."""
+    bounds = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    return next((bound.max_length for bound in bounds if bound.max_length is not None), None)

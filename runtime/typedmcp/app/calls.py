@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from mcpspec.support.handlers import MaybeAwaitable
+from typedmcp.app.failures import unsendable
 from typedmcp.app.options import CallNext, Middleware
-from typedmcp.errors import UsageError
+from typedmcp.errors import InvalidParamsError, UsageError
 from typedmcp.server.context import Context
 from typedmcp.transports.concurrency import is_awaitable
+from typedmcp_schemas import ArgumentError
 
 if TYPE_CHECKING:
     from typedmcp_schemas.signatures import Signature
 
 __all__ = [
-    "RequestHandler", "await_if_needed", "call_function", "check_middleware", "is_async", "is_generator",
-    "is_pending", "resolve", "run_middleware",
+    "RequestHandler", "await_if_needed", "call_function", "call_with_texts", "check_middleware", "is_async",
+    "is_generator", "is_pending", "resolve", "run_middleware",
 ]  # fmt: skip
+
+P = TypeVar("P")
+T = TypeVar("T")
 
 
 async def call_function(signature: Signature, bound: object, ctx: Context, *, thread: bool) -> Any:
@@ -26,6 +31,24 @@ async def call_function(signature: Signature, bound: object, ctx: Context, *, th
     if thread and not is_async(signature.function) and not inspect.isasyncgenfunction(signature.function):
         return await resolve(await ctx.in_thread(_call_in_thread, signature, bound, ctx))
     return await resolve(signature.call(bound, ctx))
+
+
+async def call_with_texts(
+    signature: Signature, texts: Mapping[str, str], ctx: Context, make: Callable[[Any], T], place: str, *, thread: bool
+) -> T:
+    """Call the function of a prompt or a resource with texts, and make the result of the value that it returns.
+
+    Raises `InvalidParamsError` for texts that do not fit the function's types.
+    """
+    try:
+        bound = signature.bind_texts(texts)
+    except ArgumentError as error:
+        raise InvalidParamsError(f"{place}: {error}") from error
+    value = await call_function(signature, bound, ctx, thread=thread)
+    try:
+        return make(value)
+    except (TypeError, ValueError) as error:
+        raise unsendable(signature.function, value, error) from None
 
 
 def _call_in_thread(signature: Signature, bound: object, ctx: Context) -> Any:
@@ -56,9 +79,6 @@ def is_generator(function: object) -> bool:
     """Return whether calling a function returns a generator, async or not."""
     return inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
 
-
-P = TypeVar("P")
-T = TypeVar("T")
 
 RequestHandler: TypeAlias = Callable[[P, Context], MaybeAwaitable[T]]
 """Handles a request: takes the parameters and the context, and returns the result or an awaitable for it."""

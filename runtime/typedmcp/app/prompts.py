@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 from mcpspec.support.objects import is_object
 from typedmcp import dialect
-from typedmcp.app.calls import call_function
+from typedmcp.app.calls import call_with_texts
 from typedmcp.app.content import SEQUENCE_TYPES, to_block_of, to_everyday
-from typedmcp.app.failures import unsendable
 from typedmcp.app.functions import read_signature
 from typedmcp.app.options import PromptOptions, convert_metadata
-from typedmcp.errors import InvalidParamsError
 from typedmcp.server.principal import check_scopes
-from typedmcp_schemas import ArgumentError, to_builtins
+from typedmcp_schemas import to_builtins
 from typedmcp_schemas.signatures import Parameter, Signature, name_of
 
 if TYPE_CHECKING:
@@ -59,15 +57,8 @@ class Prompt:
         not fit.
         """
         ctx.require_scopes(*self.scopes)
-        try:
-            bound = self.signature.bind_texts(arguments)
-        except ArgumentError as error:
-            raise InvalidParamsError(f"prompt {self.name!r}: {error}") from error
-        value = await call_function(self.signature, bound, ctx, thread=self._thread)
-        try:
-            made = to_prompt_result(value)
-        except (TypeError, ValueError) as error:
-            raise unsendable(self.signature.function, value, error) from None
+        place = f"prompt {self.name!r}"
+        made = await call_with_texts(self.signature, arguments, ctx, to_prompt_result, place, thread=self._thread)
         if isinstance(made, D.GetPromptResult) and isinstance(self.spec.description, str):
             made.description = made.description or self.spec.description
         return made

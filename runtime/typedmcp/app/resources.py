@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 from msgspec.structs import replace
 
 from mcpspec.support.objects import is_array
 from typedmcp import dialect
-from typedmcp.app.calls import call_function
+from typedmcp.app.calls import call_with_texts
 from typedmcp.app.content import BYTES_TYPES, MediaFile, encode_base64, encode_text, file_contents, to_everyday
-from typedmcp.app.failures import unsendable
 from typedmcp.app.functions import read_signature
 from typedmcp.app.options import ResourceOptions, convert_metadata
 from typedmcp.app.templates import UriTemplate, normalize_uri
-from typedmcp.errors import InvalidParamsError, ResourceNotFoundError, UsageError
+from typedmcp.errors import ResourceNotFoundError, UsageError
 from typedmcp.server.principal import check_scopes
-from typedmcp_schemas import ArgumentError
 from typedmcp_schemas.signatures import Signature, name_of
 
 if TYPE_CHECKING:
@@ -112,15 +111,8 @@ class Resource:
         fit the function's types, and `ResourceNotFoundError` if the file that the function returned does not exist.
         """
         ctx.require_scopes(*self.scopes)
-        try:
-            bound = self.signature.bind_texts(values)
-        except ArgumentError as error:
-            raise InvalidParamsError(f"{uri}: {error}") from error
-        value = await call_function(self.signature, bound, ctx, thread=self._thread)
-        try:
-            made = _to_result(value, uri, self.mime_type)
-        except (TypeError, ValueError) as error:
-            raise unsendable(self.signature.function, value, error) from None
+        make = partial(_to_result, uri=uri, mime_type=self.mime_type)
+        made = await call_with_texts(self.signature, values, ctx, make, uri, thread=self._thread)
         if self.scopes and isinstance(made, D.ReadResourceResult):
             return replace(made, cache_scope="private")  # a shared cache would give it to clients without the scopes
         return made

@@ -13,6 +13,7 @@ import msgspec
 from mcpspec.support.converters import DroppedFields
 from mcpspec.support.error_text import format_value
 from mcpspec.support.objects import is_object
+from mcpspec.support.tolerance import restore_integers
 from typedmcp import dialect
 from typedmcp.errors import (
     INTERNAL_ERROR,
@@ -38,7 +39,6 @@ from typedmcp.server.channel import Channel
 from typedmcp.server.context import Context, ServedSession, StartedCall
 from typedmcp.server.engine import Engine
 from typedmcp.server.handshake import Handshake
-from typedmcp.server.integers import restore_integers
 from typedmcp.server.metadata import RequestMetadata
 from typedmcp.transports.concurrency import is_awaitable
 

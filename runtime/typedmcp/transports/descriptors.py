@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+
+if sys.platform == "linux":
+    import fcntl
+    import termios
 
 from typedmcp.transports import HIGH_WATER
 
@@ -60,6 +65,12 @@ class DescriptorTransport(QueueingTransport, ABC):
         self._empty = asyncio.Event()
         self._empty.set()
         self._broken = False
+
+    def count_unread(self) -> int:
+        """Return the bytes in the pipe to the peer that it has not read. 0 where the system does not tell."""
+        if sys.platform != "linux":
+            return 0
+        return int.from_bytes(fcntl.ioctl(self._sink, termios.FIONREAD, bytes(4)), sys.byteorder)
 
     async def close(self) -> None:
         """Send the queued bytes and end the connection. If cancelled, drop the rest."""

@@ -81,6 +81,8 @@ class ProcessTransport:
             lines.consume(self._stderr.add)
         self.tap: Callable[[Callable[[bytes], bool]], None] | None = getattr(self._stdout, "tap", None)
         """Passes chunks to a function: see `typedmcp.transports.tap`."""
+        self.has_read: bool = True
+        """False if the child has ended and is known not to have read its input."""
         self._resources = resources.pop_all()
         self._output_ended = asyncio.Event()
         self._closing = asyncio.Event()
@@ -117,6 +119,7 @@ class ProcessTransport:
 
     async def _wait_for_end(self) -> None:
         await self._child.exited.wait()
+        self.has_read = self._stdin.count_unread() == 0
         await self._stderr.ended.wait()
 
     def write(self, data: bytes) -> None:

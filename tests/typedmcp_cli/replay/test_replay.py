@@ -12,6 +12,7 @@ import pytest
 import typedmcp
 import typedmcp_cli
 from tests.cases import each
+from tests.growth import growth
 from typedmcp import Context
 from typedmcp.server.config import ServerConfig
 from typedmcp_cli.recording.reader import read_recording
@@ -267,6 +268,31 @@ def test_strange_messages_of_a_recording_do_no_harm(tmp_path: Path) -> None:
             assert typedmcp.text_of(await client.call_tool("greet", {"name": "Ada"})) == "Hello, Ada! "
 
     asyncio.run(main())
+
+
+def test_reading_takes_a_time_in_proportion_to_the_recording(tmp_path: Path) -> None:
+    asked: Any = {"resultType": "input_required", "requestState": "", "inputRequests": {}}
+
+    def read_many(text: str) -> None:
+        """Read as many requests as the text has characters, all open while the server notifies, and then repeated."""
+        numbers, file = range(len(text)), tmp_path / f"{len(text)}.jsonl"
+        if not file.exists():
+            call: Any = {"method": "tools/call"}
+            lines: list[tuple[str, Any]] = [
+                *[("client", {**call, "id": n, "params": {"name": str(n)}}) for n in numbers],
+                *[("server", {"method": "notifications/message", "params": {}}) for _ in numbers],
+                *[("server", {"id": n, "result": asked}) for n in numbers],
+                *[
+                    ("client", {**call, "id": -n - 1, "params": {"name": str(n), "requestState": ""}})
+                    for n in reversed(numbers)
+                ],
+            ]
+            file.write_text(
+                "".join(json.dumps({"sender": who, "revision": NEWEST, "message": each}) + "\n" for who, each in lines)
+            )
+        assert len(read_recording(file).exchanges) == len(text)
+
+    assert growth(read_many, "x", characters=100, times=20) < 5
 
 
 def differences(file: Path, server: Any, **options: Any) -> list[ReplayDifference]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -151,12 +153,12 @@ class _RecordingReader:
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
-        self._open: dict[tuple[int, object], RecordedRequest] = {}
-        """The client's requests without a response, by connection and id, the newest last."""
+        self._open: defaultdict[int, dict[object, RecordedRequest]] = defaultdict(dict)
+        """The client's requests without a response, by connection and by id, the newest last."""
         self._setup: dict[tuple[int, object], dict[str, Any]] = {}
         self._questions: dict[tuple[int, object], RecordedQuestion] = {}
-        self._continued: list[tuple[str, RecordedRequest, RecordedStep]] = []
-        """Requests that the client repeats with answers: their `requestState`, and the questions."""
+        self._continued: defaultdict[_Continuation, deque[tuple[RecordedRequest, RecordedStep]]] = defaultdict(deque)
+        """Requests that the client repeats with answers, and the questions; the oldest first."""
         self._tokens: dict[tuple[int, object], RecordedRequest] = {}
         """The requests that want progress, by connection and token."""
         self._last: RecordedRequest | None = None
@@ -178,7 +180,7 @@ class _RecordingReader:
             self._answer(key, message)
         elif not isinstance(method, str) or "id" not in message:
             if method == "notifications/cancelled" and (
-                found := self._open.pop((recorded.connection, _id_of(params, "requestId")), None)
+                found := self._open[recorded.connection].pop(_id_of(params, "requestId"), None)
             ):
                 found.is_cancelled = True
         elif method in _SETUP:
@@ -186,7 +188,7 @@ class _RecordingReader:
             if method == "initialize" and is_object(found := params.get("capabilities")):
                 self.recording.client_capabilities |= found
         else:
-            self._open[key] = self._last = self._begin(line, recorded, method, params)
+            self._open[recorded.connection][key[1]] = self._last = self._begin(line, recorded, method, params)
 
     def _begin(self, line: int, recorded: RecordedMessage, method: str, params: dict[str, Any]) -> RecordedRequest:
         """Return the exchange of a request: a new one, or that which it continues with answers."""
@@ -209,14 +211,14 @@ class _RecordingReader:
         answers: Any = params.get("inputResponses")
         if state is None and answers is None:
             return None
-        for place, (known, exchange, step) in enumerate(self._continued):
-            if known == (state or "") and (exchange.method, exchange.params) == (method, plain):
-                del self._continued[place]
-                for key, question in step.questions.items():
-                    question.answer = answers.get(key) if is_object(answers) else None
-                exchange.result = None
-                return exchange
-        return None
+        waiting = self._continued.get(_continuation(state, method, plain))
+        if not waiting:
+            return None
+        exchange, step = waiting.popleft()
+        for key, question in step.questions.items():
+            question.answer = answers.get(key) if is_object(answers) else None
+        exchange.result = None
+        return exchange
 
     def _answer(self, key: tuple[int, object], message: dict[str, Any]) -> None:
         question = self._questions.pop(key, None)
@@ -238,7 +240,7 @@ class _RecordingReader:
         if setup is not None:
             self._describe_server(setup, recorded, result)
             return
-        exchange = self._open.pop(key, None)
+        exchange = self._open[key[0]].pop(key[1], None)
         if exchange is None:
             return
         exchange.revision = recorded.revision
@@ -253,7 +255,8 @@ class _RecordingReader:
             known = {name: _question(request) for name, request in asked.items() if _is_question(request)}
             step = RecordedStep(questions=known)
             exchange.steps.append(step)
-            self._continued.append((str(exchange.result.get("requestState") or ""), exchange, step))
+            continuation = _continuation(exchange.result.get("requestState"), exchange.method, exchange.params)
+            self._continued[continuation].append((exchange, step))
 
     def _describe_server(self, setup: dict[str, Any], recorded: RecordedMessage, result: Any) -> None:
         if setup["method"] != "ping" and is_object(result) and not self.recording.server:
@@ -289,12 +292,19 @@ class _RecordingReader:
 
     def _newest_open(self, connection: int) -> RecordedRequest | None:
         """Return the newest request of a connection without a response: others cannot be told apart."""
-        found = [each for (number, _), each in self._open.items() if number == connection]
-        return found[-1] if found else None
+        return next(reversed(self._open[connection].values()), None)
 
     def _skip(self, method: object) -> None:
         name = method if isinstance(method, str) else format_value(method)
         self.recording.skipped[name] = self.recording.skipped.get(name, 0) + 1
+
+
+_Continuation: TypeAlias = tuple[str, str, str]
+"""The `requestState`, the method and the parameters, as JSON, that a repeated request has."""
+
+
+def _continuation(state: object, method: str, params: Mapping[str, Any]) -> _Continuation:
+    return state if isinstance(state, str) else "", method, json.dumps(params, sort_keys=True)
 
 
 def _id_of(message: dict[str, Any], name: str = "id") -> int | str | None:

@@ -396,8 +396,8 @@ class CallRunner:
             raise error.attach_call(method, id) from None
         if self._connection.heads is not None and method == "tools/list":
             result.tools = self._connection.heads.register_tools(result.tools, self._incoming.report)
-        if problems and self._incoming.is_strict:
-            raise ProtocolError(str(problems[0])).attach_call(method, id)
+        if self._incoming.is_strict and (faults := [each for each in problems if not each.is_allowed]):
+            raise ProtocolError(str(faults[0])).attach_call(method, id)
         for problem in problems:
             kind = DiagnosticKind.TOLERATED if problem.is_tolerated else DiagnosticKind.INVALID_DATA
             self._incoming.report(Diagnostic(kind, str(problem), method, params=problem.value))

@@ -17,6 +17,8 @@ from msgspec import UNSET, Raw
 
 from mcpspec.support.objects import is_array, is_object
 from mcpspec.support.structs import decode, from_builtins, to_builtins
+from mcpspec.support.tolerance import find_newer_members
+from mcpspec.support.walk import format_path
 from typedmcp import dialect
 from typedmcp.client.incoming.callbacks import Callbacks
 from typedmcp.client.results.server_description import ServerDescription
@@ -39,7 +41,7 @@ from typedmcp.protocol.meta import CAPABILITIES, CLIENT_INFO, LOG_LEVEL, SERVER_
 from typedmcp.protocol.nulls import remove_nulls
 from typedmcp.revisions.capabilities import extensions_of, upgrade_capabilities
 from typedmcp.revisions.conversions import upgrader
-from typedmcp.revisions.features import FEATURES, MODERN_ERROR_CODES, methods_of, structs_of
+from typedmcp.revisions.features import DIALECT, FEATURES, MODERN_ERROR_CODES, methods_of, structs_of
 
 __all__ = ["ClientIdentity", "is_modern_error", "negotiate", "supported_versions"]
 
@@ -245,13 +247,17 @@ class _Negotiation:
             result = self._decode_initialize_result(plain, structs_of(revision).InitializeResult)
         except DecodeError as error:
             raise ProtocolError(f"result.{error.path}: {error.reason}").attach_call("initialize", call.id) from error
+        own = structs_of(revision).Implementation
+        for path, _ in find_newer_members(plain["serverInfo"], own, dialect.exact.Implementation):
+            text = f"result.serverInfo.{format_path(path)}: not a member in {revision}; kept, since {DIALECT} has it"
+            self.session.reader.listener.tolerate(text, "initialize")
         declared = to_builtins(result.capabilities)
         if extensions := extensions_of(plain):
             declared["extensions"] = extensions
         return ServerDescription(
             revision=revision,
             capabilities=upgrade_capabilities(declared, D.ServerCapabilities),
-            info=_implementation(to_builtins(result.server_info)),
+            info=_implementation(plain["serverInfo"]),  # with members of newer revisions
             instructions=None if result.instructions is UNSET else result.instructions,
             supported=[revision],
             tasks=declared.get("tasks"),

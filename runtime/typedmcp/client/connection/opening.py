@@ -143,7 +143,8 @@ class SessionOpener:
         status: int | None = getattr(transport, "exit_status", None)
         text = "the server ended after server/discover; it is started again and initialized without"
         has_crashed = status is None or 0 < status < _FIRST_PLANNED_STATUS
-        return has_crashed and self.incoming.tolerate(text, "server/discover")
+        has_read: bool = getattr(transport, "has_read", True)  # a server that fails at import did not
+        return has_crashed and has_read and self.incoming.tolerate(text, "server/discover")
 
     async def _open_http(
         self, endpoint: Endpoint, last_revision: str | None

@@ -13,22 +13,23 @@ them is invalid, and about 4 ms if each has a `null` that is repaired.
 from __future__ import annotations
 
 import json
+import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
-from types import NoneType
-from typing import Annotated, Any, Final, Literal, Protocol, get_args, get_origin
+from typing import Any, Final, Literal, Protocol
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
-from mcpspec.support.converters import RESULT_DEFAULTS, Converter, DroppedFields
-from mcpspec.support.members import is_open, is_struct
+from mcpspec.support.converters import IMPLIED, RESULT_DEFAULTS, Converter, DroppedFields
+from mcpspec.support.members import accepts_null, is_open, is_struct, item_type, max_items
 from mcpspec.support.objects import Member, Shape, spread_union
 from mcpspec.support.structs import OpenObject, dec_hook, decode, shape_of
-from mcpspec.support.walk import format_path, walk_objects
+from mcpspec.support.tolerance import find_newer_members, newer_names, repair
+from mcpspec.support.walk import format_path
 from typedmcp import dialect
 from typedmcp.client.results.open_members import member_checks
 from typedmcp.errors import DecodeError, ProtocolError, UsageError
@@ -69,6 +70,8 @@ class ResultProblem:
     """The part as the server sent it."""
     is_tolerated: bool = False
     """True if the part was understood, so that nothing is missing in the result."""
+    is_allowed: bool = False
+    """True for a member of a newer revision: the revision that is spoken ignores it."""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.reason}"
@@ -108,7 +111,7 @@ def result_decoder(method: str, revision: str, extended: tuple[tuple[str, Any], 
     exact = types["complete"][0]
     plain = getattr(dialect.structs, exact.__name__)
     place = _TypedPlace(exact, plain, upgrader(revision).method(exact.__name__))
-    decode_straight = _compile_straight(exact, plain, place) if revision == DIALECT else place.decode_valid
+    decode_straight = _compile_straight(exact, plain, place) if revision == DIALECT else place.decode_older
     added = dict(extended)
 
     def decode_result(
@@ -169,13 +172,22 @@ def to_protocol_error(error: DecodeError) -> ProtocolError:
 class _TypedPlace:
     """The types at a place in a result, in the revision and in the dialect, and the converter between them."""
 
-    __slots__ = ("_convert", "_decode", "source", "target")
+    __slots__ = ("_convert", "_decode", "_newer", "source", "target")
 
     def __init__(self, source: Any, target: Any, convert: Converter | None) -> None:
         self.source = source
         self.target = target
         self._decode = _decoder(source)
         self._convert = convert
+        self._newer = [b'"%b"' % name.encode() for name in newer_names(source, target) - IMPLIED.keys()]
+
+    def may_have_newer(self, raw: bytes | Raw) -> bool:
+        """Return whether a value may have members that only the dialect has. It does not if this is False."""
+        return bool(self._newer) and any(map((b"%b" % raw).__contains__, self._newer))
+
+    def decode_older(self, raw: bytes | Raw) -> Any:
+        """Return the value in the dialect, or `_NOTHING` if it does not fit, or may have newer members."""
+        return _NOTHING if self.may_have_newer(raw) else self.decode_valid(raw)
 
     def decode_valid(self, raw: bytes | Raw) -> Any:
         """Return the value in the dialect, or `_NOTHING` if it does not fit the types completely."""
@@ -214,6 +226,7 @@ class _Recovery:
     """
 
     def __init__(self, revision: str, problems: list[ResultProblem], limit: int) -> None:
+        self._revision, self._newer = revision, set[tuple[str, bool]]()
         self._place: Callable[[Any, Any], _TypedPlace] = partial(_place_of, revision)
         self._problems = problems
         self._limit = limit
@@ -252,6 +265,9 @@ class _Recovery:
                 raw = parts.get(member.wire)
                 default = _default_of(target, name, raw)
                 value = self._decode_member(raw, source_members[name], default, place, f"{path}.{member.wire}")
+            elif member.wire in parts and value is _NOTHING:
+                value = self._place(member.hint, member.hint).decode_valid(parts[member.wire])
+                self._report_newer(f"{path}.{member.wire}", parts[member.wire], is_kept=value is not _NOTHING)
             if value is not _NOTHING:
                 values[name] = value
         return target(**values)
@@ -260,7 +276,7 @@ class _Recovery:
         """Return the value of a member, `_NOTHING`, or the default of a required one. Raises `DecodeError`."""
         is_null, value = False, _NOTHING
         if raw is not None:
-            is_null = bytes(raw) == b"null" and not member.required and not _accepts_null(place.source)
+            is_null = bytes(raw) == b"null" and not member.required and not accepts_null(place.source)
             value = _NOTHING if is_null else self._decode_value(raw, member, place, path)
         if value is not _NOTHING or (raw is None and not member.required):
             return value
@@ -275,10 +291,10 @@ class _Recovery:
 
     def _decode_value(self, raw: Raw, member: Member, place: _TypedPlace, path: str) -> Any:
         """Return the value of a member, or its valid parts if it is not valid as a whole."""
-        item = _item_type(place.source)
+        item = item_type(place.source)
         if item is not None and (items := _try(_split_array, raw)) is not _NOTHING:
-            values = self._decode_items(items, self._place(item, _item_type(place.target)), path)
-            if (limit := _max_items(place.source)) is not None and len(values) > limit:
+            values = self._decode_items(items, self._place(item, item_type(place.target)), path)
+            if (limit := max_items(place.source)) is not None and len(values) > limit:
                 text = f"expected at most {limit} items, got {len(values)}"
                 self._report(partial(DecodeError, path, text), raw)
             return values[:limit]
@@ -319,7 +335,8 @@ class _Recovery:
 
     def _decode_or_repair(self, raw: Raw, place: _TypedPlace, path: str) -> Any:
         """Decode a value, repaired if necessary. Also accept a value that only the dialect allows."""
-        value = place.decode_valid(raw)
+        value = self._keep_newer(raw, place, path) if place.may_have_newer(raw) else _NOTHING
+        value = place.decode_valid(raw) if value is _NOTHING else value
         if value is not _NOTHING or (value := self._repair(raw, place, path)) is not _NOTHING:
             return value
         if place.source == place.target:
@@ -330,15 +347,32 @@ class _Recovery:
             self._report(partial(place.explain, raw, path), raw, note, is_tolerated=True)
         return value
 
+    def _keep_newer(self, raw: Raw, place: _TypedPlace, path: str) -> Any:
+        """Return a value by its type of the dialect if it has members that only that type has, and report these."""
+        newer = [*find_newer_members(_to_plain(raw), place.source, place.target)]
+        value = self._place(place.target, place.target).decode_valid(raw) if newer else _NOTHING
+        for where, part in newer:
+            self._report_newer(_join(path, format_path(where)), _encode(part), is_kept=value is not _NOTHING)
+        return value
+
+    def _report_newer(self, path: str, raw: bytes | Raw, *, is_kept: bool) -> None:
+        """Report a newer member, at the first of the places that differ by an index only."""
+        if (key := (re.sub(r"\[\d+\]", "[]", path), is_kept)) not in self._newer:
+            self._newer.add(key)
+            note = f"{DIALECT} has it" if is_kept else f"it does not fit {DIALECT}"
+            text = f"not a member in {self._revision}; {'kept' if is_kept else 'left out'}, since {note}"
+            self._problems.append(ResultProblem(path, text, _to_plain(raw), is_kept, is_allowed=True))
+
     def _repair(self, raw: Raw, place: _TypedPlace, path: str) -> Any:
         """Return a repaired value, and report each repair. Return `_NOTHING` if the value is still invalid."""
         plain = _to_plain(raw)
-        repairs = [*_repair(plain, place.source)]
+        repairs = [*repair(plain, place.source)]
         text: Any = _try(_encode, plain) if repairs else _NOTHING
         value = _NOTHING if text is _NOTHING else place.decode_valid(text)
         for where, hint, part, note in repairs if value is not _NOTHING else ():
-            explain = partial(self._place(hint, hint).explain, part, _join(path, format_path(where)))
-            self._report(explain, part, f"; {note}", is_tolerated=True)
+            text = None if part is UNSET else _encode(part)
+            explain = partial(self._place(hint, hint).explain, text, _join(path, format_path(where)))
+            self._report(explain, text, f"; {note}", is_tolerated=True)
         return value
 
     def _report(
@@ -352,27 +386,6 @@ class _Recovery:
             fault = explain()
             part = None if raw is None else _to_plain(raw)
             self._problems.append(ResultProblem(fault.path, fault.reason + note, part, is_tolerated))
-
-
-def _repair(value: Any, hint: Any) -> Iterator[tuple[tuple[str | int, ...], Any, bytes | None, str]]:
-    """Repair parsed JSON where its meaning is clear. Yield the place, the type, the old value and what was done.
-
-    That is: without `null` members, with constants that an open object requires, such as the type of a tool's schema,
-    and with `sizes` of an icon as a list, as since 2025-11-25.
-    """
-    for path, parts, shape, is_open_object in walk_objects(value, hint):
-        for wire, kind, is_required in shape.members:
-            part = parts.get(wire, _NOTHING)
-            if is_open_object:
-                if part is _NOTHING and is_required and get_origin(kind) is Literal and len(get_args(kind)) == 1:
-                    (parts[wire],) = get_args(kind)
-                    yield (*path, wire), kind, None, f"read as {json.dumps(parts[wire])}"
-            elif part is None and not is_required and not _accepts_null(kind):
-                del parts[wire]
-                yield (*path, wire), kind, b"null", "read as absent"
-            elif wire == "sizes" and isinstance(part, str):
-                parts[wire] = part.split()
-                yield (*path, wire), kind, _encode(part), "read as a list"
 
 
 def _default_of(kind: Any, name: str, raw: Raw | None) -> Any:
@@ -418,20 +431,3 @@ def _shape_of(kind: Any) -> Shape:
     shape = shape_of(kind)
     assert shape is not None
     return shape
-
-
-@cache
-def _accepts_null(hint: Any) -> bool:
-    return any(option in (Any, NoneType) for option in spread_union(hint))
-
-
-def _item_type(hint: Any) -> Any:
-    """Return the type of a list's items, or None for other types."""
-    hint = get_args(hint)[0] if get_origin(hint) is Annotated else hint
-    return get_args(hint)[0] if get_origin(hint) is list else None
-
-
-def _max_items(hint: Any) -> int | None:
-    """Return how many items the type of a list allows, if it says so."""
-    bounds = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
-    return next((bound.max_length for bound in bounds if bound.max_length is not None), None)

@@ -1,27 +1,24 @@
-"""Generate the model classes of both backends with datamodel-code-generator. No other module calls it.
+"""Generate the model classes of both backends.
 
-It gets a schema in which every type has its final name. The templates (`templates/structs`,
-`templates/models`) read everything else from the definition's `x`.
+Every type has its final name, and datamodel-code-generator writes the hints (`hints.py`). The templates
+(`templates/structs`, `templates/models`) read everything else from the definition's `x`.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
-from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-from datamodel_code_generator import InputFileType, LiteralType, PythonVersion, generate
-from datamodel_code_generator.config import GenerateConfig
-from datamodel_code_generator.enums import DataModelType, TargetPydanticVersion
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
+from mcpspec_codegen.definition_order import order_definitions
+from mcpspec_codegen.hints import write_hints
 from mcpspec_codegen.interface import Interface
 from mcpspec_codegen.names import is_renamed
 from mcpspec_codegen.nodes import Schema, children, is_schema, map_children, ref_name, type_names
-from mcpspec_codegen.prose import Prose
 from mcpspec_codegen.source import Descriptions
 
 __all__ = [
@@ -31,12 +28,17 @@ __all__ = [
     "MODELS",
     "STRUCTS",
     "Backend",
+    "Classes",
     "find_undocumented",
     "generate_classes",
     "list_owners",
 ]
 
-_TEMPLATES = Path(__file__).parent / "templates"
+_environment = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    undefined=StrictUndefined,
+    autoescape=False,  # noqa: S701  # the output is Python, not HTML
+)
 
 
 Face: TypeAlias = Literal["everyday", "exact", "compat"]
@@ -51,19 +53,14 @@ class Backend:
     module: str
     """The module of a revision that contains its types: `structs` or `models`."""
     library: str
-    output: DataModelType
-    base: str
+    is_msgspec: bool
+    """True if the types are msgspec Structs."""
     annotation: str
     """The function that takes the constraints in `Annotated`."""
     imports: tuple[str, ...]
     absent: str
     """The value of an optional member that is absent, as code."""
     face: Face = "exact"
-
-    @property
-    def is_msgspec(self) -> bool:
-        """True if the types are msgspec Structs."""
-        return self.output is DataModelType.MsgspecStruct
 
     @property
     def has_none(self) -> bool:
@@ -103,13 +100,15 @@ _COMMON_IMPORTS = (
 EXACT_STRUCTS = Backend(
     module="structs",
     library="msgspec Structs",
-    output=DataModelType.MsgspecStruct,
-    base="mcpspec.support.structs.Struct",
+    is_msgspec=True,
     annotation="Meta",
     imports=(
-        *("typing." + name for name in ("TYPE_CHECKING", "ClassVar", "Literal", "TypeAlias")),
+        *("typing." + name for name in ("TYPE_CHECKING", "Any", "ClassVar", "Literal", "TypeAlias")),
         *("msgspec." + name for name in ("UNSET", "Meta", "UnsetType", "field")),
-        *("mcpspec.support.structs." + name for name in (*_COMMON_IMPORTS, "ConstantStruct", "OpenObject", "member")),
+        *(
+            "mcpspec.support.structs." + name
+            for name in (*_COMMON_IMPORTS, "ConstantStruct", "OpenObject", "Struct", "member")
+        ),
         *("mcpspec.support.postponed." + name for name in ("find_postponed", "postpone")),
     ),
     absent="UNSET",
@@ -117,15 +116,15 @@ EXACT_STRUCTS = Backend(
 EXACT_MODELS = Backend(
     module="models",
     library="Pydantic models",
-    output=DataModelType.PydanticV2BaseModel,
-    base="mcpspec.support.models.Model",
+    is_msgspec=False,
     annotation="Field",
     imports=(
-        *("typing." + name for name in ("TYPE_CHECKING", "TypeAlias")),
+        *("typing." + name for name in ("TYPE_CHECKING", "Any", "Literal", "TypeAlias")),
         "pydantic.Field",
         "pydantic_core.MISSING",
+        "typing_extensions.TypeAliasType",
         "mcpspec.support.definitions.lazy_definitions",
-        *("mcpspec.support.models." + name for name in (*_COMMON_IMPORTS, "ClosedModel", "union", "untagged")),
+        *("mcpspec.support.models." + name for name in (*_COMMON_IMPORTS, "ClosedModel", "Model", "union", "untagged")),
     ),
     absent="MISSING",
 )
@@ -138,7 +137,7 @@ def _everyday(backend: Backend) -> Backend:
     imports = (*(name.replace(exact, own) for name in backend.imports), "mcpspec.support.null.NULL")
     if not backend.is_msgspec:
         imports += ("mcpspec.support.everyday_models.Nullable", "mcpspec.support.everyday_models.null_means")
-    return replace(backend, base=backend.base.replace(exact, own), imports=imports, absent="None", face="everyday")
+    return replace(backend, imports=imports, absent="None", face="everyday")
 
 
 STRUCTS = _everyday(EXACT_STRUCTS)
@@ -146,110 +145,100 @@ MODELS = _everyday(EXACT_MODELS)
 COMPAT = replace(
     EXACT_MODELS,
     module="models",
-    base="mcpspec.support.compat.Model",
     imports=(
-        *("typing." + name for name in ("TYPE_CHECKING", "Final", "TypeAlias")),
+        *("typing." + name for name in ("TYPE_CHECKING", "Any", "Final", "Literal", "TypeAlias")),
         *("pydantic." + name for name in ("Field", "TypeAdapter")),
+        "typing_extensions.TypeAliasType",
         "mcpspec.support.definitions.lazy_definitions",
         "mcpspec.support.models.untagged",
-        *("mcpspec.support.compat." + name for name in (*COMPAT_SUPPORT, "union")),
+        *("mcpspec.support.compat." + name for name in (*COMPAT_SUPPORT, "Model", "union")),
     ),
     absent="None",
     face="compat",
 )
 
 
-def generate_classes(interface: Interface, backend: Backend) -> str:
+class Classes(NamedTuple):
+    """The source of a package's classes and aliases, in parts. Ruff removes the imports that are not used."""
+
+    head: str
+    """The docstring and the imports."""
+    inherited: str
+    """The import of types from another package; empty without any."""
+    definitions: str
+
+
+def generate_classes(interface: Interface, backend: Backend) -> Classes:
     """Generate the source of a package's classes and aliases."""
-    defs, own = interface.document["$defs"], interface.own_definitions
-    data = defaultdict(dict, {name: _template_data(name, defs, backend, interface.prose) for name in own})
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    imports = {
-        name: f"{interface.inherited.package}.{backend.module}.{name}" for name in interface.inherited.definitions
-    }
-    visible = {name: _import_types(_without_template_data(node, backend, own), imports) for name, node in own.items()}
-    with warnings.catch_warnings():
-        # It warns of unions that msgspec cannot decode; the templates make `untagged` unions of them.
-        warnings.simplefilter("ignore", UserWarning)
-        source = generate({**schema, "$defs": visible}, config=_config(backend, interface, data, imports))
-    assert isinstance(source, str)
-    return source.replace(*_MISSING)
+    own = interface.own_definitions
+    bases = {name: own.keys() & node["x"].get("bases", []) for name, node in own.items()}
+    needed = {name: bases[name] | own.keys() & _needed(node, backend) for name, node in own.items()}
+    hints = _write_hints(own, backend)
+    context = {name: _template_data(name, interface, backend, hints[name]) for name in own}
+    rendered = [_template(own[name], backend).render(context[name]) for name in order_definitions(needed, bases)]
+    return Classes(_head(interface, backend), _inherited(interface, backend), "\n\n".join(rendered).lstrip())
 
 
-def _import_types(node: Any, imports: Mapping[str, str]) -> Any:
-    """Replace references to the types of another package by imports: definition → dotted path."""
-    if not is_schema(node):
-        return node
-    path = imports.get(ref_name(node.get("$ref", "")))
-    return {"customTypePath": path} if path else map_children(node, lambda child: _import_types(child, imports))
+def _is_class(node: Schema) -> bool:
+    return node["x"]["kind"] in ("record", "open")
 
 
-_MISSING = ("from pydantic.experimental.missing_sentinel import MISSING\n", "from pydantic_core import MISSING\n")
-"""The import of `MISSING` for Pydantic 2.12, and the one that all versions have without a warning."""
+def _template(node: Schema, backend: Backend) -> Template:
+    folder = "structs" if backend.is_msgspec else "models"
+    return _environment.get_template(f"{folder}/{'class' if _is_class(node) else 'alias'}.jinja2")
 
 
-def _config(
-    backend: Backend, interface: Interface, data: defaultdict[str, dict[str, Any]], imports: Mapping[str, str]
-) -> GenerateConfig:
-    defs = interface.own_definitions
-    aliases = {
-        f"{name}.{wire}": attribute
-        for name, node in defs.items()
-        for wire, attribute in node["x"].get("names", {}).items()
-        if wire != attribute
-    }
+def _needed(node: Schema, backend: Backend) -> set[str]:
+    """Return the definitions that stand before one. Structs read the annotations of their members late."""
+    return set() if backend.is_msgspec and _is_class(node) else _references(node)
+
+
+def _head(interface: Interface, backend: Backend) -> str:
+    """Return the docstring and the imports of a module."""
     note = " The everyday types of the same names describe them." if backend.face == "exact" else ""
-    return GenerateConfig(
-        input_file_type=InputFileType.JsonSchema,
-        output_model_type=backend.output,
-        target_python_version=PythonVersion.PY_311,
-        target_pydantic_version=TargetPydanticVersion.V2_12,
-        base_class=backend.base,
-        additional_imports=[
-            *backend.imports,
-            *([] if "Annotated" in interface.document["$defs"] else ["typing.Annotated"]),
-            *sorted(imports.values()),
-        ],
-        custom_template_dir=_TEMPLATES / backend.module,
-        custom_file_header=f'"""The types of {interface.title}, as {backend.library}.{note}\n\n'
-        f'Generated by `{interface.command}`; do not edit.\n"""',
-        extra_template_data=data,
-        aliases=aliases,
-        use_type_alias=True,
-        skip_root_model=True,
-        snake_case_field=True,
-        enum_field_as_literal=LiteralType.All,
-        use_annotated=False,
-        field_constraints=True,
-        use_union_operator=True,
-        use_standard_collections=True,
-        use_missing_sentinel=backend.absent == "MISSING",
-        keyword_only=backend.is_msgspec,
-        keep_model_order=True,
-        disable_timestamp=True,
+    lines = [
+        f'"""The types of {interface.title}, as {backend.library}.{note}\n',
+        f'Generated by `{interface.command}`; do not edit.\n"""\n',
         # Pydantic reads annotations when it makes a class, msgspec only when it first decodes.
-        disable_future_imports=not backend.is_msgspec,
-        formatters=[],
-    )
+        *(["from __future__ import annotations\n"] if backend.is_msgspec else []),
+        *_import_lines(backend.imports),
+        *([] if "Annotated" in interface.document["$defs"] else ["from typing import Annotated"]),
+    ]
+    return "\n".join(lines) + "\n"
 
 
-def _without_template_data(node: Schema, backend: Backend, known: Collection[str]) -> Schema:
-    """Return a definition without the parts that the templates write themselves."""
-    extra = node["x"]
-    node = _exact_numbers(_without_arguments({key: value for key, value in node.items() if key != "x"}))
+def _import_lines(paths: Iterable[str]) -> list[str]:
+    """Return imports, one for each module."""
+    names: dict[str, list[str]] = {}
+    for path in paths:
+        module, _, name = path.rpartition(".")
+        names.setdefault(module, []).append(name)
+    return [f"from {module} import {', '.join(found)}" for module, found in names.items()]
+
+
+def _inherited(interface: Interface, backend: Backend) -> str:
+    """Return the import of the types of another package."""
+    package = f"{interface.inherited.package}.{backend.module}"
+    return "".join(_import_lines(f"{package}.{name}" for name in sorted(interface.inherited.definitions)))
+
+
+def _write_hints(defs: Mapping[str, Schema], backend: Backend) -> dict[str, dict[str, str]]:
+    """Write the hints of all members, and of the aliases themselves (``): definition → member → hint."""
+    places = [(name, key) for name, node in defs.items() for key in (node["properties"] if _is_class(node) else [""])]
+    nodes = [defs[name]["properties"][key] if key else defs[name] for name, key in places]
+    written: dict[str, dict[str, str]] = {name: {} for name in defs}
+    hints = write_hints([*map(_plain, nodes)], is_msgspec=backend.is_msgspec)
+    for (name, key), hint in zip(places, hints, strict=True):
+        written[name][key] = hint
+    return written
+
+
+def _plain(node: Schema) -> Schema:
+    """Return the schema of a type without the parts that the templates write themselves."""
+    node = _exact_numbers({key: value for key, value in node.items() if key != "x" and key not in _ARGUMENTS})
     if "const" in node:
         node["enum"] = [node.pop("const")]
-    if extra["kind"] in ("record", "open"):
-        node.pop("additionalProperties", None)
-        tag = extra["tag"][0] if backend.is_msgspec and "tag" in extra else None
-        node["properties"] = {key: _without_arguments(child) for key, child in node["properties"].items() if key != tag}
-        if own := [base for base in extra.get("bases", []) if base in known]:  # so that they are written first
-            node["allOf"] = [{"$ref": f"#/$defs/{base}"} for base in own]
     return node
-
-
-def _without_arguments(node: Schema) -> Schema:
-    return {key: value for key, value in node.items() if key not in _ARGUMENTS}
 
 
 def _exact_numbers(node: Any) -> Any:
@@ -331,7 +320,8 @@ def _whole(bounds: dict[str, float]) -> dict[str, float]:
 _ROUNDED = {"ge": math.ceil, "gt": math.floor, "le": math.floor, "lt": math.ceil}
 
 
-def _template_data(name: str, defs: Schema, backend: Backend, prose: Prose) -> dict[str, Any]:
+def _template_data(name: str, interface: Interface, backend: Backend, hints: Mapping[str, str]) -> dict[str, Any]:
+    defs, prose = interface.document["$defs"], interface.prose
     node, extra = defs[name], defs[name]["x"]
     owners = list_owners(name, defs)
     doc = prose.of_definition(name) or (prose.of_property(owners, extra["origin"][1]) if "origin" in extra else None)
@@ -358,6 +348,7 @@ def _template_data(name: str, defs: Schema, backend: Backend, prose: Prose) -> d
         "references": sorted(_references(node)),
         "own_bases": sorted(base for base in extra.get("bases", []) if base in defs),
         "reference": prose.reference(owners[-1]),
+        "written": hints.get("", ""),
         **_annotation(node, backend, annotated),
         "members": {
             attribute: {
@@ -369,6 +360,7 @@ def _template_data(name: str, defs: Schema, backend: Backend, prose: Prose) -> d
                 "constant": repr(constants[wire]) if wire in constants else None,
                 "absent": repr(absent[wire]) if wire in absent else backend.absent,
                 "has_default": wire in absent,
+                "written": hints[wire],
                 **_annotation(
                     node["properties"][wire], backend, annotated, wire if is_renamed(attribute, wire) else None
                 ),

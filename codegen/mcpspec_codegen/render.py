@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -122,37 +121,25 @@ def _exact_modules(interface: Interface, everyday: Interface, backends: Sequence
 
 def _types_module(interface: Interface, backend: Backend) -> str:
     """Render `structs.py` or `models.py`: the model classes and `__all__`."""
-    head, definitions = _split_head(generate_classes(interface, backend))
-    extends = f"{interface.inherited.package}.{backend.module}"
-    is_lazy = bool(definitions) and not backend.is_msgspec
-    inherited = [line for line in head.splitlines() if is_lazy and line.startswith(f"from {extends} import ")]
+    classes = generate_classes(interface, backend)
+    is_lazy = bool(classes.definitions) and not backend.is_msgspec
     return _render(
         "types.py.jinja2",
-        head="\n".join(line for line in head.splitlines() if line not in inherited),
-        inherited="\n    ".join(inherited),
-        extends=extends,
-        definitions=definitions,
+        head=classes.head if is_lazy else classes.head + classes.inherited,
+        inherited=classes.inherited,
+        extends=f"{interface.inherited.package}.{backend.module}",
+        definitions=classes.definitions,
         is_lazy=is_lazy,
-        is_postponed=bool(definitions) and backend.is_msgspec,
+        is_postponed=bool(classes.definitions) and backend.is_msgspec,
         unions=[name for name, node in interface.own_definitions.items() if node["x"]["kind"] == "union"],
         names=list(interface.document["$defs"]),
         extra_names=list(backend.exports),
     )
 
 
-def _split_head(source: str) -> tuple[str, str]:
-    """Split the source of a module before its first definition, if it has any."""
-    found = _DEFINITION.search(source)
-    at = len(source) if found is None else found.start()
-    return source[:at], source[at:]
-
-
-_DEFINITION: Final = re.compile(r"^(class |if TYPE_CHECKING|\w+: TypeAlias)", re.MULTILINE)
-
-
 def compat(interface: Interface, facts: CompatFacts) -> dict[str, str]:
     """Render the modules of `mcpspec.compat`: the types free of revisions, and what became of the official names."""
-    head, definitions = _split_head(generate_classes(interface, COMPAT))
+    classes = generate_classes(interface, COMPAT)
     values = {**interface.codes, **facts["constants"], **interface.identity}
     constants = {name: _code(values[name]) for name in sorted(values)}
     defs = interface.document["$defs"]
@@ -163,7 +150,7 @@ def compat(interface: Interface, facts: CompatFacts) -> dict[str, str]:
     names = {*known, *constants, *named, *adapters}
     types = _render(
         "compat_types.py.jinja2",
-        head=head, definitions=definitions, aliases=named, adapters=adapters, constants=constants,
+        head=classes.head, definitions=classes.definitions, aliases=named, adapters=adapters, constants=constants,
         names=names - {"ContentAsList", "KeepsNull", "NeedsInput"},
     )  # fmt: skip
     renamed = {new: old for old, new in facts["renamed"].items() if new in defs}

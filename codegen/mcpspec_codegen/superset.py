@@ -343,9 +343,22 @@ def _add_bases(defs: dict[str, Schema], facts: CompatFacts) -> dict[str, Schema]
         return {"bases": found, "mixins": [*facts["mixins"].get(name, []), *(["KeepsNull"] if keeps_null else [])]}
 
     return {
-        name: {**node, "x": {**node["x"], **bases(name, node)}} if "properties" in node else node
+        name: _with_types_of_bases({**node, "x": {**node["x"], **bases(name, node)}}, defs)
+        if "properties" in node
+        else node
         for name, node in defs.items()
     }
+
+
+def _with_types_of_bases(node: Schema, defs: Mapping[str, Schema]) -> Schema:
+    """Let members that are any object have the class that a base has for them."""
+    classes = {
+        key: child
+        for base in node["x"]["bases"]
+        for key, child in defs[base]["properties"].items()
+        if "$ref" in child and node["properties"][key] == _ANY_OBJECT
+    }
+    return {**node, "properties": {**node["properties"], **classes}} if classes else node
 
 
 def _requires_nullable(node: Schema) -> bool:

@@ -35,6 +35,7 @@ from mcpspec_codegen.output import format_files
 from mcpspec_codegen.own import to_2020_12
 from mcpspec_codegen.prose import CombinedProse, OfficialProse
 from mcpspec_codegen.restore import GeneratedFacts, hoist_definitions, restore
+from mcpspec_codegen.reuse import reuse
 from mcpspec_codegen.source import DRAFT, Source, load, load_descriptions, load_pinned, read_json
 from mcpspec_codegen.superset import CompatFacts, merge_revisions
 from mcpspec_codegen.wording import find_contradictions, list_terms
@@ -57,8 +58,12 @@ _COPIED = ("support", "compat")
 """The folders of hand-written modules of `mcpspec`."""
 
 
-def compile_all(folder: Path, only: Sequence[str] = ()) -> dict[str, str]:
-    """Compile the files of `mcpspec`, of all versions or `only` some."""
+def compile_all(folder: Path, only: Sequence[str] = (), *, is_formatted: bool = True) -> dict[str, str]:
+    """Compile the files of `mcpspec`, of all versions or `only` some.
+
+    Versions that were compiled before in this process, with the same facts and words, cost little. Formatting takes the
+    same time for each call; what is only to be imported does without.
+    """
     compiler = _Compiler(folder, only)
     if all(source.is_extension for source in compiler.sources):
         raise SchemaError("--only", "", "names no revision; mcpspec needs at least one")
@@ -86,7 +91,7 @@ def compile_all(folder: Path, only: Sequence[str] = ()) -> dict[str, str]:
     if compiler.compat_file.exists():  # not in folders with schemas of others
         files |= compiler.compat(revisions)
     files["mcpspec/features.py"] = render.features_module(facts, supplement["name_params"], supplement["log_levels"])
-    return format_files(files)
+    return format_files(files) if is_formatted else files
 
 
 def _copy_modules() -> dict[str, str]:
@@ -299,21 +304,19 @@ class _Compiler:
         alternatives = self.supplement["alternative_results"].get(source.version, {})
         order = find_order(self.orders, source.version)
         facts = self.supplement["generated"].get(source.version)
+        defaults = self.supplement["constructor_defaults"]
         try:
+            corrected = self.corrected(source)
             if facts is not None:
-                return self._restored(source, self.source(facts["extends"]), facts)
-            flat = normalise(self.corrected(source), source.file, alternatives, order)
+                base = self.document(self.source(facts["extends"]))
+                inputs = ("restored", corrected, base, facts, defaults)
+                return reuse(inputs, lambda: _restore(corrected, base, facts, defaults, source.file))
+            return reuse(
+                ("document", corrected, alternatives, order, defaults),
+                lambda: add_defaults(normalise(corrected, source.file, alternatives, order), defaults),
+            )
         except RecursionError as error:
             raise SchemaError(source.file, "", "nested too deeply") from error
-        return add_defaults(flat, self.supplement["constructor_defaults"])
-
-    def _restored(self, source: Source, revision: Source, facts: GeneratedFacts) -> Schema:
-        """Normalise a schema that a generator has written, with the definitions of a revision that it refers to."""
-        base = self.document(revision)
-        own = restore(canonicalise(self.corrected(source)), plain_definitions(base), facts["copies"], source.file)
-        flat = normalise({"$defs": plain_definitions(base) | own}, source.file)
-        restore_origins(flat, base)
-        return select_reachable(add_defaults(flat, self.supplement["constructor_defaults"]), [*own, EMPTY_RESULT])
 
     def methods(self, source: Source, flat: Schema) -> tuple[list[MethodDefinition], dict[str, int]]:
         """Read the methods and the error codes of a source."""
@@ -387,8 +390,11 @@ class _Compiler:
 
     def package(self, source: Source, flat: Schema) -> dict[str, str]:
         """Render the files of a revision or extension."""
-        interface = self.interface(source, flat)
-        modules = render.modules(interface, render.BACKENDS, self.supplement["protocol_defaults"], source.file)
+        interface, defaults = self.interface(source, flat), self.supplement["protocol_defaults"]
+        modules = reuse(
+            ("modules", interface, defaults),
+            lambda: render.modules(interface, render.BACKENDS, defaults, source.file),
+        )
         return {f"mcpspec/{source.package}/{name}.py": text for name, text in modules.items()}
 
     def compat(self, revisions: list[tuple[Source, Schema]]) -> dict[str, str]:
@@ -441,6 +447,14 @@ class _Compiler:
         revision = self.source(version)
         base = self.interface(revision, self.document(revision))
         return find_inherited(f"mcpspec.{revision.package}", base, flat, methods)
+
+
+def _restore(corrected: Schema, base: Schema, facts: GeneratedFacts, defaults: Defaults, file: str) -> Schema:
+    """Normalise a schema that a generator has written, with the definitions of a revision that it refers to."""
+    own = restore(canonicalise(corrected), plain_definitions(base), facts["copies"], file)
+    flat = normalise({"$defs": plain_definitions(base) | own}, file)
+    restore_origins(flat, base)
+    return select_reachable(add_defaults(flat, defaults), [*own, EMPTY_RESULT])
 
 
 def _group_versions(versions: Sequence[str], interfaces: Sequence[Interface]) -> dict[str, str | tuple[str, ...]]:

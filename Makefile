@@ -18,10 +18,10 @@ LOWEST := $(VENV)-lowest
 SATELLITES := $(wildcard runtime/typedmcp-*)
 # The option takes the lowest versions of direct requirements: those of editable projects, and not those of wheels.
 INSTALL_LOWEST = $(UV) pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct -e codegen --group test
-EXTRAS := auth,cli,extensions,gateway,hosts,http,jsonschema,keyring,otel,pydantic,redis,uvloop
+EXTRAS := auth,cli,extensions,gateway,hosts,http,jsonschema,keyring,mcp1,otel,pydantic,redis,uvloop
 
 RUNTIME_TESTS := tests/typedmcp_schemas tests/server/store tests/client/test_client.py \
-	tests/client/test_output_validation.py tests/client/http tests/typedmcp_auth tests/typedmcp_gateway/test_pool.py tests/typedmcp_hosts tests/typedmcp_http \
+	tests/client/test_output_validation.py tests/client/http tests/typedmcp_auth tests/typedmcp_gateway/test_pool.py tests/typedmcp_hosts tests/typedmcp_http tests/typedmcp_mcp1 \
 	tests/typedmcp_otel tests/typedmcp_redis tests/typedmcp_cli/test_calls.py tests/typedmcp_cli/test_help.py
 
 # Fail unless the variables that a target requires are set.

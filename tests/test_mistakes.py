@@ -107,8 +107,11 @@ def start_unknown_program() -> None:
 
 
 RAISED: dict[Callable[[], None], tuple[type[Exception], str]] = {
-    decorate_without_server: (AttributeError, r"no attribute 'tool'; decorate with a server: .* then @server\.tool$"),
-    name_of_another_library: (AttributeError, "no attribute 'FastMCP'; it is called Server here$"),
+    decorate_without_server: (ImportError, r"no attribute 'tool'; decorate with a server: .* then @server\.tool$"),
+    name_of_another_library: (
+        ImportError,
+        r"no attribute 'FastMCP'; it is called Server here; .* from typedmcp_mcp1\.server\.fastmcp import FastMCP$",
+    ),
     register_unknown_class: (
         typedmcp.UsageError,
         r"tool 'f': f\(\), parameter 'a': Odd has no JSON form; use a dataclass, TypedDict, Struct or model$",

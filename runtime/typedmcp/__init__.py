@@ -106,14 +106,6 @@ _MODULE_OF: dict[str, str] = {
 
 __version__ = "0.1.0"
 
-_DECORATE = "decorate with a server: server = typedmcp.Server(…), then @server."
-_MEANT = {
-    **{name: _DECORATE + name for name in ("tool", "resource", "prompt", "completion")},
-    **dict.fromkeys(("FastMCP", "MCPServer"), "it is called Server here"),
-    "run": "use typedmcp.serve(server), or server.run()",
-}
-"""Hints for names that do not exist, by the name."""
-
 _SATELLITES = {
     **dict.fromkeys(("DpopVerifier", "IntrospectionVerifier", "JwtVerifier", "OAuth"), "auth"),
     **dict.fromkeys(("ClientPool", "Gateway"), "gateway"),
@@ -133,24 +125,15 @@ def __getattr__(name: str) -> object:
     """Import a public name when it is first used."""
     if name in ("sync", "types"):
         return import_module(f"typedmcp.{name}")
-    module = _MODULE_OF.get(name)
-    if name in _SATELLITES:
-        from typedmcp.satellites import find_in_satellite
+    if (module := _MODULE_OF.get(name)) is None:
+        from typedmcp.satellites import find_in_satellite, missing_name
 
-        found: object = find_in_satellite(__name__, name, _SATELLITES[name])
-        return found
-    if module is None:
-        meant = _MEANT.get(name) or _find_type(name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{f'; {meant}' if meant else ''}")
+        if name in _SATELLITES:
+            return find_in_satellite(__name__, name, _SATELLITES[name])
+        raise missing_name(name)
     value: object = getattr(import_module(f"{__name__}.{module}"), name)
     globals()[name] = value
     return value
-
-
-def _find_type(name: str) -> str | None:
-    """Return where a type of the protocol is, for an error."""
-    is_type = name[:1].isupper() and hasattr(import_module("typedmcp.types"), name)
-    return f"it is a type of the protocol: from typedmcp.types import {name}" if is_type else None
 
 
 def __dir__() -> list[str]:

@@ -9,11 +9,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection
 from importlib import import_module
+from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from typedmcp.errors import moved
 
-__all__ = ["alias_satellite", "find_in_satellite", "load_satellite", "satellite_names"]
+__all__ = ["alias_satellite", "find_in_satellite", "load_satellite", "missing_name", "satellite_names"]
 
 
 def load_satellite(name: str, module: str, use: str = "") -> Any:
@@ -52,3 +55,18 @@ def satellite_names(owner: str, names: Collection[str], module: str) -> Callable
         return find_in_satellite(owner, name, module)
 
     return find
+
+
+def missing_name(name: str) -> Exception:
+    """Return the error for a name that `typedmcp` does not have.
+
+    It says what to use in place of a name of mcp 1.x, mcp 2.x or fastmcp, and where a type of the protocol is: then it
+    is an `ImportError`, since `from typedmcp import …` replaces the text of an `AttributeError`.
+    """
+    names: dict[str, list[str]] = msgspec.json.decode(Path(__file__).with_name("other_names.json").read_bytes())
+    hint, *places = names.get(name, [""])
+    if not hint and name[:1].isupper() and hasattr(import_module("typedmcp.types"), name):
+        hint = f"it is a type of the protocol: from typedmcp.types import {name}"
+    text = f"module 'typedmcp' has no attribute {name!r}"
+    others = (moved(name, "mcp1", f"from typedmcp_mcp1.{place} import {name}") for place in places)
+    return ImportError("; as in mcp 1.x, ".join([f"{text}; {hint}", *others])) if hint else AttributeError(text)

@@ -15,9 +15,28 @@ _FACE = "the templates name the bases of exact and of plain types alike"
 
 _OFFICIAL = "names of the official package, which `mcpspec.compat` keeps"
 
+_FIRST = "names of mcp 1.x, which `typedmcp_mcp1` keeps"
+
 SHARED_NAMES: dict[str, str] = {
     **dict.fromkeys(("ClosedModel", "ConstantStruct", "Model", "OpenObject", "Struct", "_Base"), _FACE),
     **dict.fromkeys(("Notification", "Request"), _OFFICIAL),
+    **dict.fromkeys(
+        (
+            "Audio",
+            "ClientSession",
+            "Context",
+            "Image",
+            "Message",
+            "Prompt",
+            "Resource",
+            "Server",
+            "StdioServerParameters",
+            "TokenStorage",
+            "Tool",
+            "ToolError",
+        ),
+        _FIRST,
+    ),
 }
 """Class names that several modules may define, each with the reason."""
 

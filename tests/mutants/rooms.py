@@ -14,6 +14,7 @@ _FOLDERS = {
     "runtime/typedmcp-extensions/typedmcp_extensions": "typedmcp_extensions",
     "runtime/typedmcp-gateway/typedmcp_gateway": "typedmcp_gateway",
     "runtime/typedmcp-hosts/typedmcp_hosts": "typedmcp_hosts",
+    "runtime/typedmcp-mcp1/typedmcp_mcp1": "typedmcp_mcp1",
     "runtime/typedmcp-otel/typedmcp_otel": "typedmcp_otel",
     "runtime/typedmcp-redis/typedmcp_redis": "typedmcp_redis",
     "runtime/typedmcp-schemas/typedmcp_schemas": "typedmcp_schemas",

@@ -12,6 +12,7 @@ NAMES = {
     "typedmcp_gateway": "Gateway",
     "typedmcp_hosts": "tools_for",
     "typedmcp_http": "HttpProtocol",
+    "typedmcp_mcp1": "ClientSession",
     "typedmcp_otel": "telemetry",
     "typedmcp_redis": "RedisStore",
 }

@@ -1,0 +1,1 @@
+"""Clients, under the names of `mcp.client`."""

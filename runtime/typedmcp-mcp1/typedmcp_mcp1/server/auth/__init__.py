@@ -1,0 +1,1 @@
+"""Servers that require access tokens, under the names of `mcp.server.auth`."""

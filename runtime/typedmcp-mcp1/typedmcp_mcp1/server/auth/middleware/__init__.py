@@ -1,0 +1,1 @@
+"""The access token of a request, under the names of `mcp.server.auth.middleware`."""

@@ -13,9 +13,10 @@ from pathlib import Path
 import msgspec
 
 from bench.budget import Budget
-from bench.chart import render_layers
+from bench.chart import render_bars, render_layers
 from bench.figures import (
     MISSING,
+    Cell,
     find_cell,
     format_figure,
     format_ratio,
@@ -31,19 +32,23 @@ __all__ = [
     "ComparedFigure",
     "Peer",
     "QuoteConfig",
+    "QuotedChart",
     "QuotedRatio",
+    "QuotedSentence",
     "find_peer",
     "insert_block",
     "is_newer",
     "load_quotes",
     "main",
     "render_block",
+    "render_sentences",
 ]
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = Path(__file__).parent / "quoted.toml"
-PICTURE = ROOT / "docs" / "pictures" / "http-call.svg"
-DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "benchmarks.md")
+PICTURES = ROOT / "docs" / "pictures"
+README = ROOT / "README.md"
+DOCUMENTS = (README, ROOT / "docs" / "benchmarks.md")
 
 QUOTED_PACKAGES = (
     "mcp", "fastmcp", "@modelcontextprotocol/server", "@modelcontextprotocol/client", "go-sdk", "java-sdk", "rmcp",
@@ -91,11 +96,32 @@ class ComparedFigure(msgspec.Struct, forbid_unknown_fields=True):
     contender: str
 
 
+class QuotedSentence(msgspec.Struct, forbid_unknown_fields=True):
+    """A sentence of README, in which `{figure}`, `{other}` and `{ratio}` stand for measured ones."""
+
+    text: str
+    table: str
+    column: str
+    contender: str
+    against: str
+
+
+class QuotedChart(msgspec.Struct, forbid_unknown_fields=True):
+    """The chart of README: a bar for each contender."""
+
+    table: str
+    column: str
+    contenders: dict[str, str]
+    """The names in the chart → the contenders, from the top."""
+
+
 class QuoteConfig(msgspec.Struct, forbid_unknown_fields=True):
     """The runs and their ratios to quote."""
 
     runs: list[str]
     """The results files in `bench/results`, on one machine. Of a table that several have, the newest counts."""
+    sentences: list[QuotedSentence]
+    chart: QuotedChart
     quoted: list[QuotedRatio]
     peers: list[Peer]
     """The limit first, then the SDKs."""
@@ -117,8 +143,7 @@ def render_block(results: Results, quotes: QuoteConfig) -> str:
     Ratios with contenders that are newer than the run are left out. Raises `ValueError` for other missing ratios, and
     for a run that must not be quoted: a quick or incomplete one, or one of uncommitted code.
     """
-    if results.quick or results.broken or not re.fullmatch("[0-9a-f]+( and [0-9a-f]+)*", results.environment.commit):
-        raise ValueError("only a complete run of a commit can be quoted: run `make bench` without uncommitted changes")
+    _check_complete(results)
     rows = "".join(_row(results, quote) for quote in quotes.quoted if not is_newer(results, quote))
     origin = textwrap.fill(
         " ".join([_origin(results), *list_warnings(results)]),
@@ -130,6 +155,36 @@ def render_block(results: Results, quotes: QuoteConfig) -> str:
         f"\n| | typedmcp | compared with | times as good |\n|---|---|---|---|\n{rows}\n"
         f"{_EXPLANATION}\n\n{_compare(results, quotes)}\n{origin}\n\n"
     )
+
+
+def render_sentences(results: Results, quotes: QuoteConfig) -> str:
+    """Render the sentences of README, with their origin. Raises `ValueError` as `render_block` does."""
+    _check_complete(results)
+    lines = [
+        textwrap.fill(f"- {_sentence(results, each)}", LINE_LENGTH, subsequent_indent="  ") for each in quotes.sentences
+    ]
+    environment = results.environment
+    origin = (
+        f"On {environment.processor}, {environment.cores} cores, Python {environment.python.removeprefix('CPython ')}, "
+        "where all contenders took turns. [Benchmarks](docs/benchmarks.md) has the other figures, what each contender "
+        "checks, and how to repeat the run."
+    )
+    return "\n" + "\n".join(lines) + f"\n\n{textwrap.fill(origin, LINE_LENGTH, break_on_hyphens=False)}\n\n"
+
+
+def _sentence(results: Results, quote: QuotedSentence) -> str:
+    table, mine, other = _find_cells(results, quote)
+    assert mine.ratio is not None
+    return quote.text.format(
+        figure=format_figure(mine.figure.median, table.unit),
+        other=format_figure(other.figure.median, table.unit),
+        ratio=_emphasize(mine.ratio.median),
+    )
+
+
+def _check_complete(results: Results) -> None:
+    if results.quick or results.broken or not re.fullmatch("[0-9a-f]+( and [0-9a-f]+)*", results.environment.commit):
+        raise ValueError("only a complete run of a commit can be quoted: run `make bench` without uncommitted changes")
 
 
 def _compare(results: Results, quotes: QuoteConfig) -> str:
@@ -193,14 +248,21 @@ def is_newer(results: Results, quote: QuotedRatio | Budget) -> bool:
 
 
 def _row(results: Results, quote: QuotedRatio) -> str:
+    table, mine, other = _find_cells(results, quote)
+    assert mine.ratio is not None
+    figure, compared = format_figure(mine.figure.median, table.unit), format_figure(other.figure.median, table.unit)
+    times = f"{_emphasize(mine.ratio.median)} ({format_ratio_span(mine.ratio)})"
+    return f"| {quote.what} | {figure} | {quote.against}: {compared} | {times} |\n"
+
+
+def _find_cells(results: Results, quote: QuotedRatio | QuotedSentence) -> tuple[Table, Cell, Cell]:
+    """Return the table, the cell with the ratio, and that of the other contender. Raises `ValueError` without them."""
     table = results.table(quote.table)
     mine = None if table is None else find_cell(table, quote.contender, quote.column, quote.against)
     other = None if table is None else find_cell(table, quote.against, quote.column)
     if table is None or mine is None or other is None or mine.ratio is None:
         raise ValueError(f"{quote.table}, {quote.column}: {quote.contender} against {quote.against}: not measured")
-    figure, compared = format_figure(mine.figure.median, table.unit), format_figure(other.figure.median, table.unit)
-    times = f"{_emphasize(mine.ratio.median)} ({format_ratio_span(mine.ratio)})"
-    return f"| {quote.what} | {figure} | {quote.against}: {compared} | {times} |\n"
+    return table, mine, other
 
 
 def insert_block(text: str, figures: str) -> str:
@@ -218,10 +280,14 @@ def main() -> int:
         if is_newer(results, quote):
             print(f"left out, newer than the run: {quote.table}, {quote.contender} against {quote.against}")
     for document in DOCUMENTS:
-        text = insert_block(document.read_text(encoding="utf-8"), render_block(results, quotes))
+        render = render_sentences if document == README else render_block
+        text = insert_block(document.read_text(encoding="utf-8"), render(results, quotes))
         document.write_text(text, encoding="utf-8")
     if (layers := results.table(f"layers/http-{MODERN}")) is not None:
-        PICTURE.write_text(render_layers(layers), encoding="utf-8")
+        (PICTURES / "http-call.svg").write_text(render_layers(layers), encoding="utf-8")
+    if (table := results.table(quotes.chart.table)) is not None:
+        chart = render_bars(table, quotes.chart.column, quotes.chart.contenders)
+        (PICTURES / "speed.svg").write_text(chart, encoding="utf-8")
     return 0
 
 

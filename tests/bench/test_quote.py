@@ -9,18 +9,22 @@ from typing import Any
 import msgspec
 import pytest
 
+from bench.chart import render_bars
 from bench.corpus import MESSAGES
+from bench.figures import format_figure
 from bench.quote import (
     DOCUMENTS,
     ROOT,
     ComparedFigure,
     Peer,
     QuoteConfig,
+    QuotedChart,
     find_peer,
     insert_block,
     is_newer,
     load_quotes,
     render_block,
+    render_sentences,
 )
 from bench.results import Figures, Row, Table, merge
 from bench.suites.codecs import CONTENDERS
@@ -37,7 +41,25 @@ _A_RATIO = re.compile(
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_a_document_has_the_figures_of_the_kept_run(document: Path) -> None:
     text = document.read_text(encoding="utf-8")
-    assert insert_block(text, render_block(*load_quotes())) == text, "run: make bench-quote"
+    render = render_sentences if document.name == "README.md" else render_block
+    assert insert_block(text, render(*load_quotes())) == text, "run: make bench-quote"
+
+
+def test_the_readme_states_at_most_eight_figures() -> None:
+    assert len(load_quotes()[1].sentences) <= 8
+
+
+def test_the_chart_of_the_readme_is_that_of_the_kept_run() -> None:
+    results, quotes = load_quotes()
+    table = results.table(quotes.chart.table)
+    assert table is not None
+    chart = render_bars(table, quotes.chart.column, quotes.chart.contenders)
+    assert chart == (ROOT / "docs" / "pictures" / "speed.svg").read_text(encoding="utf-8")
+    for name, contender in quotes.chart.contenders.items():
+        figures = table.figures(contender, quotes.chart.column)
+        assert figures is not None
+        assert f">{name.replace(chr(34), '&quot;')}</text>" in chart
+        assert f">{format_figure(figures.median, table.unit)}</text>" in chart
 
 
 @each("document", [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))], ids=lambda p: p.name)
@@ -83,6 +105,8 @@ def test_a_ratio_is_bold_where_an_sdk_is_better_and_a_dash_if_there_is_none() ->
     )
     quotes = QuoteConfig(
         runs=[],
+        sentences=[],
+        chart=QuotedChart("all", "calls", {}),
         quoted=[],
         peers=[
             Peer("the limit", ["bare"], is_limit=True),

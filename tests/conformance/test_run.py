@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 
 from tests.conformance import run
 from tests.interop import install
-from tests.paths import ROOT
 
 GAP = run.Gap("auth/*", "it is not built")
 TABLE = run.Table({"oauth": GAP}, {"client-2025-11-25": {"initialize": 2, "auth/dpop": "oauth"}})
@@ -171,12 +169,3 @@ def test_a_client_that_does_nothing_fails_scenarios_that_the_suite_passes(
 
 def test_the_table_is_for_the_installed_version_of_the_suite() -> None:
     assert install.NODE_PACKAGES["conformance"] == ["@modelcontextprotocol/conformance@0.2.0-alpha.12"]
-
-
-def test_the_readme_counts_the_checks_of_the_table() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    checks: Counter[str] = Counter()
-    for _, revision, _, _, passed in run.Table.read(run.TABLE).counts():
-        checks[revision] += passed
-    for revision, count in checks.items():
-        assert f"{count} on {revision}" in readme or f"{count} checks on {revision}" in readme

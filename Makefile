@@ -28,7 +28,7 @@ RUNTIME_TESTS := tests/typedmcp_schemas tests/server/store tests/client/test_cli
 needs = $(foreach name,$(1),$(if $($(name)),,$(error $@ needs $(name)=…; see `make help`)))
 
 .DEFAULT_GOAL := help
-.PHONY: help generate test test-lowest test-all test-full mutants fuzz soak pictures check complete bump diff schema-check dist dist-check import-budget figures interop conformance bench bench-codecs bench-convert bench-stdio bench-http bench-gateway bench-import bench-memory bench-large bench-instructions bench-scaling bench-latency bench-layers bench-check bench-quote docs docs-serve clean
+.PHONY: help generate test test-lowest test-all test-full mutants fuzz soak pictures check complete bump diff schema-check dist dist-check sbom import-budget figures interop conformance bench bench-codecs bench-convert bench-stdio bench-http bench-gateway bench-import bench-memory bench-large bench-instructions bench-scaling bench-latency bench-layers bench-check bench-quote docs docs-serve clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -87,6 +87,9 @@ dist: complete dist-check ## Build the distributions for a release, which needs 
 dist-check: $(PROJECT) ## Build wheels and sdists, try the wheels with the lowest and the newest dependencies (ENDS=newest), and put them into dist/
 	$(RUN) -m tools.dist $(UV) $(ENDS)
 
+sbom: $(PROJECT) ## Write the software bill of materials, sbom.json (CycloneDX): what a release needs, with hashes
+	@$(UV) export --quiet --frozen --no-dev --all-extras --format cyclonedx1.5 --output-file sbom.json >/dev/null
+
 import-budget: $(PROJECT) ## Measure imports and the start of a server; fails over budget
 	$(RUN) -m tools.import_budget
 
@@ -139,7 +142,7 @@ docs-serve: $(DOCS) ## Serve these pages at http://127.0.0.1:8000, and rebuild t
 	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs serve
 
 clean: ## Remove the environments, caches and pages of the other targets
-	rm -rf .venv .venv-* .tools .interop .fuzz .mutants dist pictures site .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-* .tools .interop .fuzz .mutants dist sbom.json pictures site .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 
 # Dependencies are installed first: an editable install without generated/ would lack `mcpspec`.
 $(PROJECT): $(DEPS)

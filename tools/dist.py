@@ -4,6 +4,7 @@ Usage: `python -m tools.dist UV [lowest|newest …]`. It checks that
 
 - each archive has exactly the files that it should have, and an sdist builds the same wheel, byte for byte;
 - all have one version, and each needs exactly this version of the others;
+- an index accepts their metadata, and shows their README: `twine check`;
 - the wheels work with the lowest and with the newest versions of their dependencies, or with those that are named;
 - `mcpspec` and `typedmcp-schemas` bring msgspec alone, and `typedmcp` no satellite;
 - `pyright --verifytypes` is at 100 %.
@@ -344,6 +345,7 @@ def main(uv: str, *ends: str) -> None:
         scratch = Path(folder)
         list(pool.map(lambda one: build(uv, one, scratch / "built"), DISTRIBUTIONS.values()))
         check_versions()
+        run(uv, "tool", "run", "twine", "check", "--strict", *sorted(BUILT.iterdir()))
         trials = [
             pool.submit(attempt, TrialEnvironment(uv, scratch / f"{trial.__name__}-{end}", end), trial)
             for trial in (try_types, try_compiler, try_schemas, try_runtime, try_satellites, try_checkout)

@@ -74,9 +74,9 @@ bump: $(PROJECT) ## Import a schema: VERSION=2026-07-28|draft|ext/tasks FROM=<pa
 	$(RUN) -m mcpspec_codegen bump $(VERSION) $(FROM) $(if $(TYPESCRIPT),--typescript $(TYPESCRIPT)) $(if $(COMMIT),--commit $(COMMIT)) $(if $(REPIN),--repin)
 	@$(RUN) -m tools.unwritten
 
-diff: $(PROJECT) ## Print the changes between two pinned versions: OLD=2025-11-25 NEW=2026-07-28
+diff: $(PROJECT) ## Print the changes between two pinned versions: OLD=2025-11-25 NEW=2026-07-28 (ARGS="--json", "--fail-on breaking")
 	@$(call needs,OLD NEW)
-	@$(RUN) -m mcpspec_codegen diff $(OLD) $(NEW)
+	@$(RUN) -m mcpspec_codegen diff $(OLD) $(NEW) $(ARGS)
 
 schema-check: $(PROJECT) ## Prove that schema/ is upstream's files without prose: FROM=<folder>
 	@$(call needs,FROM)

@@ -6,6 +6,7 @@ Exit status: 0 for success, 1 for differences, 2 for input that cannot be compil
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,7 +15,10 @@ from typing import TypeAlias
 from mcpspec_codegen.budget import MAX_STEPS
 from mcpspec_codegen.bump import bump, find_differences
 from mcpspec_codegen.bundle import bundle
-from mcpspec_codegen.diff import InterfaceTables, describe_changes, read_interface
+from mcpspec_codegen.comparison.changes import find_changes
+from mcpspec_codegen.comparison.interfaces import InterfaceShape
+from mcpspec_codegen.comparison.reports import FAIL_ON, changes_to_json, is_failure, write_changes
+from mcpspec_codegen.diff import read_interface
 from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.migrate.command import add_options, migrate
 from mcpspec_codegen.output import check_is_folder, check_links, compare, write
@@ -86,6 +90,10 @@ def _add_own_commands(add: _Add) -> None:
     for name in ("old", "new"):
         compared.add_argument(name, help="a version of MCP, a JSON file, or a folder of JSON files")
     _add_extends(compared)
+    compared.add_argument("--json", action="store_true", help="print one JSON document")
+    compared.add_argument(
+        "--fail-on", choices=FAIL_ON, help="exit with 1 for such a change, or a worse one: breaking, compatible, or any"
+    )
     compared.set_defaults(run=_diff)
     bundled = add("bundle", help="write corrected schemas as plain JSON Schema 2020-12")
     bundled.add_argument("schemas", nargs="*", type=Path, metavar="SCHEMA", help=_SCHEMAS + "; by default MCP's")
@@ -220,13 +228,17 @@ def _schema_check(options: argparse.Namespace) -> int:
 
 
 def _diff(options: argparse.Namespace) -> int:
-    old, new = (_load_tables(side, options) for side in (options.old, options.new))
-    if changes := describe_changes(old, new):
-        _print(changes.removesuffix("\n"))
-    return 0
+    changes = find_changes(*(_load_interface(side, options) for side in (options.old, options.new)))
+    if options.json:
+        found = {"old": options.old, "new": options.new, **changes_to_json(changes)}
+        _print(json.dumps(found, indent=2, ensure_ascii=False))
+    else:
+        for line in write_changes(changes):
+            _print(line)
+    return 1 if is_failure(changes, options.fail_on) else 0
 
 
-def _load_tables(side: str, options: argparse.Namespace) -> InterfaceTables:
+def _load_interface(side: str, options: argparse.Namespace) -> InterfaceShape:
     """Load one side of a comparison: a version of MCP, or a schema of one's own."""
     if not Path(side).exists():
         return load_interface(options.schema, side)

@@ -13,7 +13,9 @@ from pathlib import Path
 import msgspec
 
 from mcpspec_codegen import errata
-from mcpspec_codegen.diff import describe_changes
+from mcpspec_codegen.comparison.changes import find_changes
+from mcpspec_codegen.comparison.interfaces import InterfaceShape
+from mcpspec_codegen.comparison.reports import write_changes
 from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.nodes import Schema
 from mcpspec_codegen.normalise import merge_definitions
@@ -265,11 +267,15 @@ def _report(version: str, before: Path, after: Path, notes: list[str]) -> str:
     older = _predecessor(version, after)
     lines: list[str] = []
     if older is not None:
-        lines += [f"{version} against {older}:", describe_changes(load_interface(after, older), new) or "no changes\n"]
+        lines += [f"{version} against {older}:", *_describe_changes(load_interface(after, older), new)]
     if version in load_pinned(before):
         lines.append(f"{version} against its previous file:")
-        lines.append(describe_changes(load_interface(before, version), new) or "no changes\n")
+        lines += _describe_changes(load_interface(before, version), new)
     return "\n".join([*lines, *notes])
+
+
+def _describe_changes(old: InterfaceShape, new: InterfaceShape) -> list[str]:
+    return [*(write_changes(find_changes(old, new)) or ["no changes"]), ""]
 
 
 def _predecessor(version: str, folder: Path) -> str | None:

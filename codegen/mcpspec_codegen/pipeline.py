@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict
 
 from mcpspec_codegen import errata, render
+from mcpspec_codegen.comparison.interfaces import InterfaceShape
 from mcpspec_codegen.conversions.gaps import find_conversion_gaps
 from mcpspec_codegen.conversions.modules import conversion_modules
 from mcpspec_codegen.conversions.revision import ConversionFacts, Revision
 from mcpspec_codegen.defaults import Defaults, add_defaults, check_defaults
-from mcpspec_codegen.diff import InterfaceTables, read_interface
+from mcpspec_codegen.diff import read_interface
 from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.everyday import ProtocolDefaults, check_protocol_defaults
 from mcpspec_codegen.features import check_facts, features, find_log_level_gaps, find_name_param_gaps
@@ -140,7 +141,7 @@ def load_revisions(folder: Path) -> tuple[list[Revision], ConversionFacts]:
     return compiler.revisions(documents), compiler.supplement["conversions"]
 
 
-def load_interface(folder: Path, version: str) -> InterfaceTables:
+def load_interface(folder: Path, version: str) -> InterfaceShape:
     """Load the interface of a version, to compare it with another. Raises `SchemaError` if it is not pinned."""
     compiler = _Compiler(folder)
     source = compiler.source(version)

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from mcpspec_codegen.bump import _entry, _finish_import  # pyright: ignore[reportPrivateUsage]
-from mcpspec_codegen.diff import describe_changes
+from mcpspec_codegen.comparison.changes import find_changes
+from mcpspec_codegen.comparison.reports import write_changes
 from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.pipeline import find_gaps, load_interface
 from mcpspec_codegen.source import STAGED, format_interface, load
@@ -129,23 +130,25 @@ def test_bump_does_not_change_other_files_of_the_schema_folder(bumped: Bumped) -
 @each(
     "section, line",
     [
-        ("definitions", "  + Sound"),
-        ("definitions", "  + PingRequest"),
-        ("definitions", "  - Icons"),
-        ("definitions", "  ~ Cursor: string -> integer"),
-        ("fields", "  + Tool.sound: Sound, optional"),
-        ("fields", "  - Root.name: string, optional"),
-        ("fields", "  ~ Tool.name: string -> string | null"),
-        ("methods", "  + ping: request of client, PaginatedRequestParams -> EmptyResult"),
-        ("methods", "  - server/discover: request of client, RequestParams -> DiscoverResult"),
+        ("only words", "  + Sound: object"),
+        ("only words", "  + PingRequest: object"),
+        ("only words", "  - Icons: object"),
+        ("only words", "  ~ Cursor: string => integer"),
+        ("compatible", "  + Tool.sound: Sound, optional"),
+        ("breaking", "  - Root.name: string, optional  [clients send]"),
+        ("breaking", "  ~ Tool.name: + null  [clients get]"),
+        ("compatible", "  + ping: client request, PaginatedRequestParams -> EmptyResult"),
+        ("breaking", "  - server/discover: client request, RequestParams -> DiscoverResult  [clients send]"),
         (
-            "methods",
-            "  ~ subscriptions/listen: request of client, SubscriptionsListenRequestParams -> SubscriptionsListenResult"
-            " -> request of client, RequestParams -> SubscriptionsListenResult",
+            "breaking",
+            "  ~ subscriptions/listen: params SubscriptionsListenRequestParams => RequestParams  [servers get]",
         ),
-        ("constants", "  + TextContent.version: 2, optional"),
-        ("constants", '  - BooleanSchema.type: "boolean"'),
-        ("constants", '  ~ PromptReference.type: "ref/prompt" -> "ref/prompts"'),
+        ("compatible", "  + TextContent.version: 2, optional"),
+        ("breaking", '  ~ BooleanSchema.type: "boolean" => string  [clients get]'),
+        (
+            "breaking",
+            '  ~ PromptReference.type: "ref/prompt" => "ref/prompts"  [clients send, servers get]',
+        ),
     ],
 )
 def test_bump_reports_additions_removals_and_changes(section: str, line: str, bumped: Bumped) -> None:
@@ -161,7 +164,7 @@ def _sections(text: str) -> dict[str, list[str]]:
         if line.startswith("  "):
             sections[heading].append(line)
         elif line:
-            heading = line
+            heading = line.partition(":")[0]
             sections.setdefault(heading, [])
     return sections
 
@@ -301,7 +304,7 @@ def test_bump_compiles_a_draft_that_differs_into_a_package_of_its_own(
 ) -> None:
     schema, output = small_folder(tmp_path / "schema", _plain(small_schema())), tmp_path / "output"
     assert _bump_draft(tmp_path, _add_price) == 0
-    assert capsys.readouterr().out.startswith(f"draft against {NEWEST}:\nfields\n{_PRICE_ADDED}\n")
+    assert capsys.readouterr().out.startswith(f"draft against {NEWEST}:\ncompatible: 1\n{_PRICE_ADDED}\n")
     assert list(read_json(schema / "PINNED.json")) == [NEWEST, "draft"]
     assert codegen(schema, output, "check") == 0
     package = (output / "mcpspec" / "draft" / "__init__.py").read_text(encoding="utf-8")
@@ -317,7 +320,7 @@ def test_bump_compiles_a_draft_that_differs_into_a_package_of_its_own(
     assert told.splitlines() == [f"('{NEWEST}',) {NEWEST} ['{NEWEST}'] draft", "True draft", "5"]
     capsys.readouterr()
     assert codegen(schema, output, "diff", NEWEST, "draft") == 0
-    assert capsys.readouterr().out == f"fields\n{_PRICE_ADDED}\n"
+    assert capsys.readouterr().out == f"compatible: 1\n{_PRICE_ADDED}\n"
 
 
 def _plain(schema: Schema) -> bytes:
@@ -658,29 +661,26 @@ def diff() -> dict[str, list[str]]:
 @each(
     "section, line",
     [
-        ("definitions", "  + DiscoverRequest"),
-        ("definitions", "  + ResultType: string"),
-        ("definitions", "  - InitializeRequest"),
+        ("only words", "  + DiscoverRequest: object"),
+        ("only words", "  + ResultType: string"),
+        ("only words", "  - InitializeRequest: object"),
+        ("breaking", "  + CallToolResult.resultType: string  [servers send]"),
+        ("breaking", "  + ListToolsResult.ttlMs: integer (at least 0)  [servers send]"),
+        ("breaking", "  - CallToolRequestParams.task: TaskMetadata, optional  [clients send]"),
         (
-            "definitions",
-            "  ~ ElicitRequestParams: ElicitRequestURLParams | ElicitRequestFormParams"
-            " -> ElicitRequestFormParams | ElicitRequestURLParams",
+            "breaking",
+            "  ~ CancelledNotificationParams.requestId: required now  [both send]",
         ),
-        ("fields", "  + CallToolResult.resultType: string"),
-        ("fields", "  + ListToolsResult.ttlMs: integer (minimum 0)"),
-        ("fields", "  - CallToolRequestParams.task: TaskMetadata, optional"),
-        ("fields", "  ~ CancelledNotificationParams.requestId: RequestId, optional -> RequestId"),
-        ("methods", "  + server/discover: request of client, RequestParams -> DiscoverResult"),
-        ("methods", "  - initialize: request of client, InitializeRequestParams -> InitializeResult"),
-        ("methods", "  - ping: request of both, RequestParams -> EmptyResult"),
+        ("compatible", "  + server/discover: client request, RequestParams -> DiscoverResult"),
+        ("breaking", "  - initialize: client request, InitializeRequestParams -> InitializeResult  [clients send]"),
         (
-            "methods",
-            "  ~ notifications/progress: notification of both, ProgressNotificationParams"
-            " -> notification of server, ProgressNotificationParams",
+            "breaking",
+            "  - ping: client or server request, RequestParams, optional -> EmptyResult  [both send]",
         ),
-        ("constants", "  + HEADER_MISMATCH: -32020"),
-        ("constants", "  - URL_ELICITATION_REQUIRED: -32042"),
-        ("constants", '  - ElicitRequest.jsonrpc: "2.0"'),
+        ("breaking", "  ~ notifications/progress: sent by both => server  [clients send, servers get]"),
+        ("compatible", "  + HEADER_MISMATCH: -32020"),
+        ("breaking", "  - URL_ELICITATION_REQUIRED: -32042  [both get]"),
+        ("breaking", '  - ElicitRequest.jsonrpc: "2.0"  [servers send, clients get]'),
     ],
 )
 def test_diff_reports_the_changes_between_two_revisions(section: str, line: str, diff: dict[str, list[str]]) -> None:
@@ -689,12 +689,21 @@ def test_diff_reports_the_changes_between_two_revisions(section: str, line: str,
 
 def test_diff_omits_what_did_not_change(diff: dict[str, list[str]]) -> None:
     told = {line.split()[1].rstrip(":") for lines in diff.values() for line in lines}
-    assert told.isdisjoint({"tools/list", "INVALID_PARAMS", "INVALID_REQUEST", "Tool", "Tool.name", "TextContent.type"})
+    assert told.isdisjoint({"INVALID_PARAMS", "INVALID_REQUEST", "Tool", "Tool.name", "TextContent.type"})
 
 
 def test_diff_of_a_version_with_itself_is_empty(capsys: pytest.CaptureFixture[str]) -> None:
     assert codegen(SCHEMA, Path("nowhere"), "diff", NEWEST, NEWEST) == 0
     assert capsys.readouterr().out == ""
+
+
+@each("fail_on, status", [("breaking", 1), ("compatible", 1), ("any", 1)])
+def test_diff_fails_on_changes_that_one_names(fail_on: str, status: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert codegen(SCHEMA, Path("nowhere"), "diff", PREVIOUS, NEWEST, "--json", "--fail-on", fail_on) == status
+    found = json.loads(capsys.readouterr().out)
+    assert (found["old"], found["new"]) == (PREVIOUS, NEWEST)
+    assert found["counts"]["breaking"] == sum(change["verdict"] == "breaking" for change in found["changes"]) > 0
+    assert codegen(SCHEMA, Path("nowhere"), "diff", NEWEST, NEWEST, "--fail-on", fail_on) == 0
 
 
 @each("versions", [("2020-01-01", NEWEST), (NEWEST, "2020-01-01"), (NEWEST, "ext/nothing")])
@@ -741,6 +750,6 @@ def test_diff_reports_every_change_of_the_accepted_values(change: Change, named:
     schema = small_folder(tmp_path / "schema", small_schema())
     before = load_interface(schema, NEWEST)
     pin(schema, NEWEST, small_schema(change))
-    report = describe_changes(before, load_interface(schema, NEWEST))
-    lines: list[Any] = [line.split()[:2] for line in report.splitlines()]
+    report = write_changes(find_changes(before, load_interface(schema, NEWEST)))
+    lines: list[Any] = [line.split()[:2] for line in report]
     assert ["~", f"{named}:"] in lines

@@ -526,7 +526,7 @@ def test_diff_compares_a_schema_with_a_revision(tmp_path: Path, capsys: pytest.C
     schema = _write(tmp_path, ACME)
     assert main(["--schema", str(SCHEMA), "diff", NEWEST, str(schema), "--extends", NEWEST]) == 0
     output = capsys.readouterr().out
-    assert "+ acme/search: request of client, SearchRequestParams -> SearchResult" in output
+    assert "+ acme/search: client request, SearchRequestParams -> SearchResult" in output
     assert "+ Tool.owner: string, optional" in output
 
 

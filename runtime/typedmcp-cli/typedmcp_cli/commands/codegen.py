@@ -10,7 +10,6 @@ from cyclopts import Parameter
 
 from typedmcp import Client
 from typedmcp.building import visible
-from typedmcp_cli.commands.diff import Changes, compare_entries, render_changes
 from typedmcp_cli.notifications import NotificationDisplay
 from typedmcp_cli.options import CommonOptions, Target
 from typedmcp_cli.output import print_json, print_text
@@ -18,6 +17,7 @@ from typedmcp_cli.status import FAILED, OK, CommandExit, print_error
 from typedmcp_cli.targets import run_with_client
 from typedmcp_cli.typed_clients.drift import TABLES, read_offer_tables
 from typedmcp_cli.typed_clients.offer import Offer, fetch_offer, read_lock, write_lock
+from typedmcp_cli.typed_clients.offer_changes import Changes, compare_entries, render_changes
 
 __all__ = ["codegen"]
 
@@ -68,7 +68,7 @@ def _compare(locked: Offer, offer: Offer, lock: str, *, as_json: bool) -> int:
     if as_json:
         print_json(changes)
     else:
-        for line in render_changes(changes, TABLES):
+        for line in render_changes(changes):
             print_text(line)
         print_text(f"{visible(locked.server)} has changed since {lock}" if has_changed else f"as in {lock}")
     return FAILED if has_changed else OK

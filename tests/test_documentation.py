@@ -273,7 +273,7 @@ INVENTED = {"app/recipes.py", "transports/carrier.py"}
 
 def test_the_architecture_pages_name_only_files_that_exist() -> None:
     text = ARCHITECTURE.read_text(encoding="utf-8") + DECISIONS.read_text(encoding="utf-8")
-    named = set(re.findall(r"`((?:\w+/)*\w+\.(?:py|md|json)|(?:\w+/)+)`", text)) - INVENTED
+    named = set(re.findall(r"`((?:[\w-]+/)*\w+\.(?:py|md|json)|(?:[\w-]+/)+)`", text)) - INVENTED
     names = (
         ".", "runtime/typedmcp", "runtime/typedmcp-schemas", "runtime/typedmcp-schemas/typedmcp_schemas",
         "codegen/mcpspec_codegen", "generated", "generated/mcpspec",
@@ -310,6 +310,20 @@ def _weights(page: str) -> dict[str, int]:
     """Read the lines of each distribution and each folder from the made tables."""
     rows = re.findall(r"^\| ([^|]+) \| ([\d,]+) \| [\d,]+ \|$", page, re.MULTILINE)
     return {name: int(lines.replace(",", "")) for name, lines in rows}
+
+
+def test_no_page_installs_from_an_index_before_anything_is_there() -> None:
+    """Nothing has been released: folders of a checkout are installed, by `tools/install.py` or by pip."""
+    from_index = re.compile(
+        r"(?:pip|uv|pipx) (?:install|add) [^`\n]*?'?(?:typedmcp|mcpspec)[\w-]*(?:\[[\w,]*\])?'?(?![\w/])"
+    )
+    found = [
+        f"{name_of(page)}: {match[0]}"
+        for page in PAGES
+        for match in from_index.finditer(page.read_text(encoding="utf-8"))
+        if "./" not in match[0] and "/decisions" not in name_of(page)
+    ]
+    assert found == []
 
 
 # The README

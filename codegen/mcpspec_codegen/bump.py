@@ -16,6 +16,7 @@ from mcpspec_codegen import errata
 from mcpspec_codegen.comparison.changes import find_changes
 from mcpspec_codegen.comparison.interfaces import InterfaceShape
 from mcpspec_codegen.comparison.reports import write_changes
+from mcpspec_codegen.dialects import list_ignored_siblings
 from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.nodes import Schema
 from mcpspec_codegen.normalise import merge_definitions
@@ -34,6 +35,7 @@ from mcpspec_codegen.source import (
     read_json,
     sha256,
 )
+from mcpspec_codegen.syntax import list_ignored
 from mcpspec_codegen.typescript import Order, read_order
 
 __all__ = ["bump", "find_differences"]
@@ -70,7 +72,8 @@ def bump(
         shutil.copytree(folder, new)
         source = _entry(version, origin, entry, commit, same=same)
         _import(schema, version, new, source | {"upstream_sha256": sha256(data)})
-        notes = [] if same else _update_errata(schema, version, new)
+        ignored = [*list_ignored(schema), *list_ignored_siblings(schema)]
+        notes = [] if same else [*ignored, *_update_errata(schema, version, new)]
         if typescript is not None or (not same and version in load_orders(new)):
             notes += _update_order(schema, version, new, origin, typescript)
         removed = _remove_equal_draft(new)

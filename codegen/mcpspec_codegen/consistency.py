@@ -22,6 +22,7 @@ from mcpspec_codegen.nodes import (
     type_names,
     types_of_constants,
 )
+from mcpspec_codegen.syntax import find_contradiction
 
 __all__ = ["check_consistency", "remove_implied_types"]
 
@@ -80,7 +81,8 @@ def check_consistency(defs: dict[str, Schema], file: str) -> None:
 def _check(node: Any, at: Pointer, file: str) -> None:
     if not is_schema(node):
         return
-    if reason := find_misplaced_constant(node) or _fault(node):
+    contradiction = find_contradiction(node) or ("", None)
+    if reason := find_misplaced_constant(node) or contradiction[1] or _fault(node):
         raise SchemaError(file, pointer_text(at), reason)
     for below, child in children(node):
         _check(child, (*at, *below), file)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from mcpspec_codegen.comparison.interfaces import InterfaceShape, MethodShape, Node
 from mcpspec_codegen.methods import MethodDefinition
-from mcpspec_codegen.nodes import Schema
+from mcpspec_codegen.nodes import CHECKS, Schema
+from mcpspec_codegen.spelling import join_checks
 
 __all__ = ["read_interface"]
 
@@ -32,4 +33,6 @@ def read_interface(document: Schema, methods: list[MethodDefinition], codes: dic
 def _plain(node: Schema) -> Node:
     """Return a definition as JSON Schema, which says whether an object is open."""
     others: Schema = {"additionalProperties": {}} if node["x"]["kind"] == "open" else {}
-    return {**others, **{key: value for key, value in node.items() if key not in ("x", "discriminator")}}
+    kept = {key: value for key, value in node.items() if key not in ("x", "discriminator", CHECKS)}
+    check = join_checks(node) or {}
+    return {**others, **kept, **(check if check.keys().isdisjoint(kept) else {"allOf": node[CHECKS]})}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from mcpspec_codegen.errors import SchemaError
-from mcpspec_codegen.nodes import Schema, pointer_text, ref_name
+from mcpspec_codegen.nodes import CHECKS, Schema, pointer_text, ref_name
 
 __all__ = ["ProtocolDefaults", "check_protocol_defaults", "simplify"]
 
@@ -43,6 +43,8 @@ def _is_schema(node: Schema) -> bool:
 
 def _as_dict(node: Schema) -> Schema:
     kept = {key: node["x"][key] for key in ("origin",) if key in node["x"]}
+    if CHECKS in node:
+        return {**_ANY_OBJECT, CHECKS: node[CHECKS], "x": {"kind": "checked", **kept}}
     return {**_ANY_OBJECT, "x": {"kind": "alias", **kept}}
 
 

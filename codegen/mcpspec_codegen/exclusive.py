@@ -12,13 +12,23 @@ from typing import Any
 
 from mcpspec_codegen.budget import spend
 from mcpspec_codegen.errors import SchemaError
-from mcpspec_codegen.nodes import Pointer, Schema, children, is_schema, map_children, pointer_text, ref_name, type_names
+from mcpspec_codegen.nodes import (
+    Pointer,
+    Schema,
+    children,
+    constants,
+    is_schema,
+    map_children,
+    pointer_text,
+    ref_name,
+    type_names,
+    types_of_constants,
+)
 
 __all__ = ["replace_one_of"]
 
 _MAX_DEPTH = 8
 """Depth to which members are compared. Deeper differences do not count, and recursion ends."""
-_JSON_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
 
 
 def replace_one_of(defs: dict[str, Schema], file: str) -> dict[str, Schema]:
@@ -48,17 +58,28 @@ def _check(node: Any, at: Pointer, defs: dict[str, Schema], file: str) -> None:
 
 def _are_exclusive(left: Any, right: Any, defs: dict[str, Schema], at: Pointer, depth: int = 0) -> bool:
     """Return whether it is certain that no value fits both schemas. `at` is the place of the `oneOf`."""
-    spend(1, at)
-    if depth > _MAX_DEPTH or not (is_schema(left) and is_schema(right)):
+    if depth > _MAX_DEPTH:
         return False
-    for one, other in ((left, right), (right, left)):
-        if "$ref" in one:
-            return _are_exclusive(defs[ref_name(one["$ref"])], other, defs, at, depth + 1)
-        if members := one.get("anyOf") or one.get("oneOf"):
-            return all(_are_exclusive(member, other, defs, at, depth + 1) for member in members)
-        if any(_are_exclusive(part, other, defs, at, depth + 1) for part in one.get("allOf", [])):
+    parts, others = _list_parts(left, defs, at, depth), _list_parts(right, defs, at, depth)
+    for one, other, opposite in [
+        *((part, right, others) for part in parts), *((part, left, parts) for part in others),
+    ]:  # fmt: skip
+        spend(len(opposite), at)
+        if any(_differ(one, each) for each in opposite):
             return True
-    return _differ(left, right) or _are_exclusive_objects(left, right, defs, at, depth)
+        members = one.get("anyOf") or one.get("oneOf")
+        if members and all(_are_exclusive(member, other, defs, at, depth + 1) for member in members):
+            return True
+    return _are_exclusive_objects(parts, others, defs, at, depth)
+
+
+def _list_parts(node: Any, defs: dict[str, Schema], at: Pointer, depth: int) -> list[Schema]:
+    """List schemas all of which a value of a schema fits: itself, or the parts of `allOf`, and what they refer to."""
+    spend(1, at)
+    if not is_schema(node) or depth > _MAX_DEPTH:
+        return []
+    below = [defs[ref_name(node["$ref"])]] if "$ref" in node else node.get("allOf", [])
+    return [node, *(part for each in below for part in _list_parts(each, defs, at, depth + 1))]
 
 
 def _differ(left: Schema, right: Schema) -> bool:
@@ -71,31 +92,41 @@ def _differ(left: Schema, right: Schema) -> bool:
 
 
 def _constants(node: Schema) -> set[str] | None:
-    values = node.get("enum", [node["const"]] if "const" in node else None)
+    values = constants(node)
     return None if values is None else {json.dumps(value) for value in values}
 
 
 def _types(node: Schema) -> set[str]:
-    constants = node.get("enum", [node["const"]] if "const" in node else [])
-    types = set(type_names(node)) or {_JSON_TYPES[type(value)] for value in constants}
+    types = set(type_names(node)) or types_of_constants(node)
     return types | {"integer"} if "number" in types else types
 
 
-def _are_exclusive_objects(left: Schema, right: Schema, defs: dict[str, Schema], at: Pointer, depth: int) -> bool:
-    if type_names(left) != ["object"] or type_names(right) != ["object"]:
+def _are_exclusive_objects(
+    left: list[Schema], right: list[Schema], defs: dict[str, Schema], at: Pointer, depth: int
+) -> bool:
+    """Return whether a required member tells two objects apart, of which these are the parts."""
+    if not all(any(type_names(part) == ["object"] for part in parts) for parts in (left, right)):
         return False
-    shared = set(left.get("required", [])) & set(right.get("required", []))
-    known, others = left.get("properties", {}), right.get("properties", {})
+    shared = _required(left) & _required(right)
     if any(
-        key in known and key in others and _are_exclusive(known[key], others[key], defs, at, depth + 1)
-        for key in shared
+        _are_exclusive(member, other, defs, at, depth + 1)
+        for key in sorted(shared)
+        for member in _members(left, key)
+        for other in _members(right, key)
     ):
         return True
-    return _lacks(left, right) or _lacks(right, left)
+    return _lacks(left, _required(right)) or _lacks(right, _required(left))
 
 
-def _lacks(closed: Schema, other: Schema) -> bool:
-    """Return whether a closed object has no place for a required member of another."""
-    if closed.get("additionalProperties") not in (False, {"not": {}}):
-        return False
-    return any(key not in closed.get("properties", {}) for key in other.get("required", []))
+def _required(parts: list[Schema]) -> set[str]:
+    return {name for part in parts for name in part.get("required", [])}
+
+
+def _members(parts: list[Schema], key: str) -> list[Any]:
+    return [part["properties"][key] for part in parts if key in part.get("properties", {})]
+
+
+def _lacks(parts: list[Schema], required: set[str]) -> bool:
+    """Return whether a part is a closed object without a place for a member that another object requires."""
+    closed = [part for part in parts if part.get("additionalProperties") in (False, {"not": {}})]
+    return any(not required <= part.get("properties", {}).keys() for part in closed)

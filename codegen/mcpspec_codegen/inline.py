@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from mcpspec_codegen import names
 from mcpspec_codegen.errors import SchemaError
-from mcpspec_codegen.nodes import BOUNDS, Schema, children, is_schema
+from mcpspec_codegen.nodes import BOUNDS, CHECKS, Schema, children, is_schema
 
 __all__ = ["hoist_objects", "name_variant"]
 
@@ -27,7 +27,7 @@ class _Hoister:
         self.official = defs
         self.out: dict[str, Schema] = {}
         self.twins = {
-            _shape(node): name for name, node in reversed(defs.items()) if node.keys() & {"properties", "anyOf"}
+            _shape(node): name for name, node in reversed(defs.items()) if node.keys() & {"properties", "anyOf", CHECKS}
         }
         self.shared = _shared_names(defs)
 
@@ -63,10 +63,10 @@ class _Hoister:
         return self._flat(member, place + name_variant(member, index), owner, key, below=True)
 
     def _flat(self, node: Schema, place: str, owner: str, key: str, *, below: bool = False) -> Schema:
-        if "anyOf" in node and (twin := self.twins.get(_shape(node))) is not None:
+        if node.keys() & {"anyOf", CHECKS} and (twin := self.twins.get(_shape(node))) is not None:
             return {"$ref": f"#/$defs/{twin}"}
         # Templates write constraints on members and definitions, so a constrained type below them gets a definition.
-        is_constrained = below and not BOUNDS.isdisjoint(node)
+        is_constrained = CHECKS in node or (below and not BOUNDS.isdisjoint(node))
         if "properties" not in node and node.get("additionalProperties") is not False and not is_constrained:
             return self._inside(node, place, owner, key)
         shared = self.shared.get((_shape(node), key))

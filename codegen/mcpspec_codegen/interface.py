@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from mcpspec_codegen.methods import MethodDefinition
-from mcpspec_codegen.nodes import Schema, children, is_schema, ref_name
+from mcpspec_codegen.nodes import Schema, references
 from mcpspec_codegen.prose import Prose
 
 __all__ = ["Inherited", "Interface", "find_inherited", "restore_origins", "select_reachable"]
@@ -50,7 +49,7 @@ def find_inherited(package: str, base: Interface, document: Schema, methods: lis
     """Find what an extended schema leaves as it is in a revision: definitions with all that they refer to, methods."""
     defs, known = document["$defs"], base.document["$defs"]
     changed = {name for name, node in defs.items() if node != known.get(name)}
-    while more := {name for name in defs.keys() - changed if not changed.isdisjoint(_references(defs[name]))}:
+    while more := {name for name in defs.keys() - changed if not changed.isdisjoint(references(defs[name]))}:
         changed |= more
     same = [method for method in methods if method in base.methods]
     return Inherited(
@@ -71,13 +70,6 @@ def select_reachable(document: Schema, own: Iterable[str]) -> Schema:
     """Return a normalised schema with the definitions of some names, and with those that they refer to."""
     defs: dict[str, Schema] = document["$defs"]
     reached = set(own) & defs.keys()
-    while more := {name for found in reached for name in _references(defs[found])} - reached:
+    while more := {name for found in reached for name in references(defs[found])} - reached:
         reached |= more
     return {**document, "$defs": {name: node for name, node in defs.items() if name in reached}}
-
-
-def _references(node: Any) -> set[str]:
-    if not is_schema(node):
-        return set()
-    below = {name for _, child in children(node) for name in _references(child)}
-    return below | {ref_name(node["$ref"])} if "$ref" in node else below

@@ -14,12 +14,14 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
+from mcpspec_codegen.cycles import find_recursive
 from mcpspec_codegen.definition_order import order_definitions
 from mcpspec_codegen.hints import write_hints
 from mcpspec_codegen.interface import Interface
 from mcpspec_codegen.names import is_renamed
-from mcpspec_codegen.nodes import Schema, children, is_schema, map_children, ref_name, type_names
+from mcpspec_codegen.nodes import CHECKS, Schema, is_schema, map_children, references, type_names
 from mcpspec_codegen.source import Descriptions
+from mcpspec_codegen.spelling import join_checks
 
 __all__ = [
     "COMPAT",
@@ -97,6 +99,8 @@ _COMMON_IMPORTS = (
     "validate",
 )
 
+_MODEL_IMPORTS = ("Checked", "ClosedModel", "Model", "checked", "regex", "union", "untagged")
+
 EXACT_STRUCTS = Backend(
     module="structs",
     library="msgspec Structs",
@@ -124,7 +128,7 @@ EXACT_MODELS = Backend(
         "pydantic_core.MISSING",
         "typing_extensions.TypeAliasType",
         "mcpspec.support.definitions.lazy_definitions",
-        *("mcpspec.support.models." + name for name in (*_COMMON_IMPORTS, "ClosedModel", "Model", "union", "untagged")),
+        *("mcpspec.support.models." + name for name in (*_COMMON_IMPORTS, *_MODEL_IMPORTS)),
     ),
     absent="MISSING",
 )
@@ -150,7 +154,7 @@ COMPAT = replace(
         *("pydantic." + name for name in ("Field", "TypeAdapter")),
         "typing_extensions.TypeAliasType",
         "mcpspec.support.definitions.lazy_definitions",
-        "mcpspec.support.models.untagged",
+        *("mcpspec.support.models." + name for name in ("regex", "untagged")),
         *("mcpspec.support.compat." + name for name in (*COMPAT_SUPPORT, "Model", "union")),
     ),
     absent="None",
@@ -172,11 +176,19 @@ def generate_classes(interface: Interface, backend: Backend) -> Classes:
     """Generate the source of a package's classes and aliases."""
     own = interface.own_definitions
     bases = {name: own.keys() & node["x"].get("bases", []) for name, node in own.items()}
-    needed = {name: bases[name] | own.keys() & _needed(node, backend) for name, node in own.items()}
+    later = _find_cycles(own)
+    needed = {name: bases[name] | own.keys() & _needed(own[name], backend, later.get(name, set())) for name in own}
     hints = _write_hints(own, backend)
-    context = {name: _template_data(name, interface, backend, hints[name]) for name in own}
+    context = {name: _template_data(name, interface, backend, hints[name], later.get(name, set())) for name in own}
     rendered = [_template(own[name], backend).render(context[name]) for name in order_definitions(needed, bases)]
     return Classes(_head(interface, backend), _inherited(interface, backend), "\n\n".join(rendered).lstrip())
+
+
+def _find_cycles(defs: Mapping[str, Schema]) -> dict[str, set[str]]:
+    """Return the definitions that refer to themselves, with what they refer to on the way."""
+    graph = {name: _references(node) & defs.keys() for name, node in defs.items()}
+    recursive = find_recursive(graph)
+    return {name: graph[name] & recursive for name in recursive}
 
 
 def _is_class(node: Schema) -> bool:
@@ -188,9 +200,14 @@ def _template(node: Schema, backend: Backend) -> Template:
     return _environment.get_template(f"{folder}/{'class' if _is_class(node) else 'alias'}.jinja2")
 
 
-def _needed(node: Schema, backend: Backend) -> set[str]:
-    """Return the definitions that stand before one. Structs read the annotations of their members late."""
-    return set() if backend.is_msgspec and _is_class(node) else _references(node)
+def _needed(node: Schema, backend: Backend, later: set[str]) -> set[str]:
+    """Return the definitions that stand before one: those to which code refers that is no text, and is run at once."""
+    if node["x"].get("recursive") or (backend.is_msgspec and _is_class(node)):
+        return set()
+    if not _is_class(node):
+        return _references(node)
+    members = [references(member) for member in node["properties"].values()]
+    return set[str]().union(*(found for found in members if later.isdisjoint(found)))
 
 
 def _head(interface: Interface, backend: Backend) -> str:
@@ -235,7 +252,7 @@ def _write_hints(defs: Mapping[str, Schema], backend: Backend) -> dict[str, dict
 
 def _plain(node: Schema) -> Schema:
     """Return the schema of a type without the parts that the templates write themselves."""
-    node = _exact_numbers({key: value for key, value in node.items() if key != "x" and key not in _ARGUMENTS})
+    node = _exact_numbers({key: value for key, value in node.items() if key not in _NO_HINTS})
     if "const" in node:
         node["enum"] = [node.pop("const")]
     return node
@@ -254,9 +271,12 @@ def _exact_numbers(node: Any) -> Any:
 _ARGUMENTS = {
     "minimum": "ge", "maximum": "le", "exclusiveMinimum": "gt", "exclusiveMaximum": "lt",
     "minLength": "min_length", "maxLength": "max_length", "minItems": "min_length", "maxItems": "max_length",
+    "minProperties": "min_length", "maxProperties": "max_length", "multipleOf": "multiple_of", "pattern": "pattern",
     "discriminator": "discriminator",
 }  # fmt: skip
 """Keywords that the templates write as arguments of `Meta` or `Field`."""
+_NO_HINTS = {*_ARGUMENTS, CHECKS, "x"}
+"""Keywords that are no part of a type's hint."""
 
 
 def _annotation(node: Schema, backend: Backend, annotated: str, alias: str | None = None) -> dict[str, str | None]:
@@ -273,11 +293,11 @@ def _annotation(node: Schema, backend: Backend, annotated: str, alias: str | Non
         if "discriminator" in arguments:
             arguments["discriminator"] = arguments["discriminator"]["propertyName"]
         if "integer" in (types := type_names(node)) and "number" not in types:
-            arguments |= _whole({name: value for name, value in arguments.items() if name in _ROUNDED})
+            arguments |= _whole(arguments)
         arguments = ({"alias": alias} if alias else {}) | arguments
     else:
         arguments.pop("discriminator", None)
-    listed = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+    listed = _list_arguments(arguments, backend)
     before, after = f"{annotated}[", f", {backend.annotation}({listed})]"
     if not listed:
         return {"before": "", "after": "", "hint": None}
@@ -286,7 +306,16 @@ def _annotation(node: Schema, backend: Backend, annotated: str, alias: str | Non
     return {"before": before, "after": after, "hint": None}
 
 
-_LENGTHS = ("minLength", "maxLength")
+def _list_arguments(arguments: dict[str, Any], backend: Backend) -> str:
+    def write(name: str, value: Any) -> str:
+        is_compiled = name == "pattern" and not backend.is_msgspec
+        return f"{name}=regex({value!r})" if is_compiled else f"{name}={value!r}"
+
+    return ", ".join(write(name, value) for name, value in arguments.items())
+
+
+_LENGTHS = ("minLength", "maxLength", "pattern")
+_NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 
 
 def _is_mixed(node: Schema) -> bool:
@@ -297,13 +326,13 @@ def _is_mixed(node: Schema) -> bool:
 
 def _bounded_scalar(node: Schema, annotated: str, backend: Backend) -> str:
     """Write a scalar type with its bounds on each type, and integers as bounds of integers."""
-    numbers = {name: node[key] for key, name in _ARGUMENTS.items() if key in node and key.lower().endswith("imum")}
+    numbers = {_ARGUMENTS[key]: node[key] for key in _NUMBERS if key in node}
     lengths = {_ARGUMENTS[key]: node[key] for key in _LENGTHS if key in node}
     names = [name for name in ("string", "integer", "number", "boolean", "null") if name in type_names(node)]
     hints: list[str] = []
     for name in [*names, *(["integer"] if "number" in names and "integer" not in names else [])]:
         bounds = {"integer": _whole(numbers), "number": numbers, "string": lengths}.get(name, {})
-        listed = ", ".join(f"{bound}={value!r}" for bound, value in bounds.items())
+        listed = _list_arguments(bounds, backend)
         python = _PYTHON[name]
         hints.append(f"{annotated}[{python}, {backend.annotation}({listed})]" if listed else python)
     return " | ".join(hints)
@@ -314,13 +343,16 @@ _PYTHON = {"string": "str", "integer": "int", "number": "float", "boolean": "boo
 
 def _whole(bounds: dict[str, float]) -> dict[str, float]:
     """Convert bounds of numbers to bounds of integers."""
-    return {name: _ROUNDED[name](value) for name, value in bounds.items()}
+    return {name: _ROUNDED[name](value) if name in _ROUNDED else value for name, value in bounds.items()}
 
 
 _ROUNDED = {"ge": math.ceil, "gt": math.floor, "le": math.floor, "lt": math.ceil}
 
 
-def _template_data(name: str, interface: Interface, backend: Backend, hints: Mapping[str, str]) -> dict[str, Any]:
+def _template_data(
+    name: str, interface: Interface, backend: Backend, hints: Mapping[str, str], later: set[str]
+) -> dict[str, Any]:
+    """Return what the templates write of a definition. `later` are definitions that refer to it, and it to them."""
     defs, prose = interface.document["$defs"], interface.prose
     node, extra = defs[name], defs[name]["x"]
     owners = list_owners(name, defs)
@@ -333,11 +365,14 @@ def _template_data(name: str, interface: Interface, backend: Backend, hints: Map
         absent = {wire: value for wire, value in constants.items() if wire not in required} | extra.get("absent", {})
         constants = {wire: value for wire, value in constants.items() if wire not in absent}
     annotated = _CLASHING if "Annotated" in defs else "Annotated"
+    quoted = _references(node) if later else set[str]()  # names that no code refers to
     return {
         "name": name,
         "kind": extra["kind"],
         "is_union": "anyOf" in node,
         "closed": extra.get("closed", False),
+        "is_recursive": extra.get("recursive", False),
+        "check": join_checks(node) if backend.face != "compat" else None,
         "tag": tag,
         "constants": [wire for wire in constants if tag is None or wire != tag["wire"]],
         "has_none": backend.has_none,
@@ -346,7 +381,7 @@ def _template_data(name: str, interface: Interface, backend: Backend, hints: Map
         "annotated": annotated,
         "doc": doc,
         "references": sorted(_references(node)),
-        "own_bases": sorted(base for base in extra.get("bases", []) if base in defs),
+        "own_bases": sorted({base for base in extra.get("bases", []) if base in defs} | quoted),
         "reference": prose.reference(owners[-1]),
         "written": hints.get("", ""),
         **_annotation(node, backend, annotated),
@@ -361,6 +396,7 @@ def _template_data(name: str, interface: Interface, backend: Backend, hints: Map
                 "absent": repr(absent[wire]) if wire in absent else backend.absent,
                 "has_default": wire in absent,
                 "written": hints[wire],
+                "is_quoted": not later.isdisjoint(references(node["properties"][wire])),
                 **_annotation(
                     node["properties"][wire], backend, annotated, wire if is_renamed(attribute, wire) else None
                 ),
@@ -379,9 +415,8 @@ def _base_hint(base: str) -> str:
 
 
 def _references(node: Schema) -> set[str]:
-    """Return the names of the definitions that a definition refers to directly."""
-    found = {ref_name(node["$ref"])} if "$ref" in node else set[str]()
-    return found.union(*(_references(child) for _, child in children(node) if is_schema(child)))
+    """Return the names of the definitions that the type of a definition refers to directly."""
+    return references({key: value for key, value in node.items() if key != CHECKS})
 
 
 _CLASHING = "TypingAnnotated"

@@ -21,14 +21,14 @@ from typing import Any
 from mcpspec_codegen import names
 from mcpspec_codegen.budget import SCHEMA_STEPS, follow, spend
 from mcpspec_codegen.consistency import check_consistency, remove_implied_types
-from mcpspec_codegen.cycles import find_recursive, reachable
+from mcpspec_codegen.cycles import find_recursive
 from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.exclusive import replace_one_of
 from mcpspec_codegen.inline import hoist_objects
 from mcpspec_codegen.merge import merge_all_of
 from mcpspec_codegen.messages import add_alternatives, inherit_envelope, reference_single_members
 from mcpspec_codegen.nodes import (
-    ANNOTATIONS,
+    CHECKS,
     Schema,
     children,
     definitions_key,
@@ -40,6 +40,7 @@ from mcpspec_codegen.nodes import (
     type_names,
 )
 from mcpspec_codegen.order import order_members
+from mcpspec_codegen.spelling import complete_checks, respell, respell_definitions, with_checks
 from mcpspec_codegen.typescript import Order
 from mcpspec_codegen.unions import mark_unions
 
@@ -73,9 +74,9 @@ def normalise(
 
 def merge_definitions(schema: Schema, file: str) -> dict[str, Schema]:
     """Return the definitions of a schema in one spelling, each with all of its members."""
-    defs = canonicalise({"$defs": replace_one_of(schema[definitions_key(schema)], file)})
-    defs = remove_implied_types(defs, file)
-    return merge_all_of(replace_json_values(defs, file), file)
+    defs = replace_one_of(respell_definitions(schema[definitions_key(schema)]), file)
+    defs = remove_implied_types(canonicalise({"$defs": defs}), file)
+    return complete_checks(merge_all_of(replace_json_values(defs, file), file))
 
 
 _NAME = re.compile(r"[A-Z][A-Za-z0-9]*")
@@ -109,18 +110,22 @@ def canonicalise(schema: Schema) -> dict[str, Schema]:
 
 def canonicalise_node(node: Any) -> Any:
     """Return a schema in one spelling. Formats are removed, since they do not change the type."""
+    return _canonicalise(respell(node))
+
+
+def _canonicalise(node: Any) -> Any:
     if isinstance(node, bool):
         return {} if node else False
-    node = map_children({key: value for key, value in node.items() if key not in _DROPPED}, canonicalise_node)
+    node = map_children(node, _canonicalise)
     if "$ref" in node:
         return {"$ref": "#/$defs/" + ref_name(node["$ref"])}
     node = _canonicalise_members(node)
     if "anyOf" in node and all("const" in member for member in node["anyOf"]):
         node["enum"] = [member["const"] for member in node.pop("anyOf")]
     if len(variants := _split_types(node)) > 1:
-        return canonicalise_node({"anyOf": variants})
+        return with_checks(_canonicalise({"anyOf": variants}), *node.get(CHECKS, []))
     if "anyOf" in node and (plain := _nullable(node["anyOf"])) is not None:
-        node = plain
+        node = with_checks(plain, *node.get(CHECKS, []))
     if node.get("properties") == {}:
         del node["properties"]
     if node.get("type") == "object" and not node.keys() & {"properties", "additionalProperties", "allOf", "anyOf"}:
@@ -128,11 +133,19 @@ def canonicalise_node(node: Any) -> Any:
     return node
 
 
-_NUMERIC = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
+_NUMERIC = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
 _OF_TYPE = {
-    "object": {"properties", "required", "additionalProperties", "propertyNames"},
+    "object": {
+        "properties",
+        "required",
+        "additionalProperties",
+        "propertyNames",
+        "patternProperties",
+        "minProperties",
+        "maxProperties",
+    },
     "array": {"items", "minItems", "maxItems"},
-    "string": {"minLength", "maxLength"},
+    "string": {"minLength", "maxLength", "pattern"},
     "integer": _NUMERIC,
     "number": _NUMERIC,
 }
@@ -149,7 +162,11 @@ def _split_types(node: Schema) -> list[Schema]:
     if is_scalar and (len({*types} - {"null"}) < 2 or not node.keys() & keywords):
         return [node]
     return [
-        {key: value for key, value in {**node, "type": kind}.items() if key not in keywords - _OF_TYPE.get(kind, set())}
+        {
+            key: value
+            for key, value in {**node, "type": kind}.items()
+            if key not in keywords - _OF_TYPE.get(kind, set()) | {CHECKS}
+        }
         for kind in dict.fromkeys(types)
         if kind != "integer" or "number" not in types
     ]
@@ -173,41 +190,44 @@ def _nullable(members: list[Schema]) -> Schema | None:
     """Convert `anyOf` of a scalar and null to one scalar that may be null, since bounds do not apply to null."""
     null = {"type": "null"}
     others = [member for member in members if member != null]
-    if len(others) != 1 or len(members) != 2 or others[0].get("type") not in ("string", "integer", "number", "boolean"):
+    if (
+        len(others) != 1
+        or len(members) != 2
+        or CHECKS in others[0]
+        or others[0].get("type") not in ("string", "integer", "number", "boolean")
+    ):
         return None
     if "enum" in others[0] or "const" in others[0]:
         return None
     return {**others[0], "type": [others[0]["type"], "null"]}
 
 
-_DROPPED = ANNOTATIONS | {"$schema", "$id", "format", "pattern", "default"}
-
-
 def replace_json_values(defs: dict[str, Schema], file: str) -> dict[str, Schema]:
     """Replace the definitions that describe any JSON value by recursion.
 
-    Raises `SchemaError` for any other recursion, which has no exact type in msgspec.
+    Raises `SchemaError` for a definition that is itself, or one of its own alternatives, which says nothing.
     """
-    refs = {name: _refs(node) for name, node in defs.items()}
-    recursive = find_recursive(refs)
+    recursive = find_recursive({name: _refs(node) for name, node in defs.items()})
     anything = _find_anything(defs, recursive)
     replaced = {
         name: {} if name in anything else replace_refs(node, anything) if name in recursive else node
         for name, node in defs.items()
     }
-    refs |= {name: _refs(replaced[name]) for name in recursive}
-    for name in defs:
-        if name in recursive and name in (cycle := reachable(refs, name)):
-            is_object = any("properties" in node for member in cycle for node in _nodes(replaced[member]))
-            if is_object:
-                raise SchemaError(file, pointer_text(("$defs", name)), _RECURSIVE_OBJECT)
-            union = next((member for member in defs if member in cycle and "anyOf" in defs[member]), name)
-            raise SchemaError(file, pointer_text(("$defs", union)), _RECURSIVE_VALUE)
+    itself = find_recursive({name: _list_alternatives(node) for name, node in replaced.items()})
+    if name := next((name for name in defs if name in itself), None):
+        raise SchemaError(file, pointer_text(("$defs", name)), _ITSELF)
     return replaced
 
 
-_RECURSIVE_OBJECT = "a definition may be recursive only if it describes any JSON value"
-_RECURSIVE_VALUE = "a recursive definition that excludes some JSON values is not supported"
+def _list_alternatives(node: Any) -> set[str]:
+    """Return the definitions that a schema is, or of which its values are, rather than parts of them."""
+    if not is_schema(node):
+        return set()
+    found = {ref_name(node["$ref"])} if "$ref" in node else set[str]()
+    return found.union(*(_list_alternatives(each) for key in ("anyOf", "allOf") for each in node.get(key, [])))
+
+
+_ITSELF = "the definition is itself, or one of its own alternatives; refer to it from a member, an item or a value"
 _JSON_TYPES = frozenset({"string", "number", "boolean", "null", "array", "object"})
 
 
@@ -273,11 +293,12 @@ def mark_kinds(defs: dict[str, Schema]) -> dict[str, Schema]:
 
 
 def _kind(node: Schema, *, is_meta: bool) -> Schema:
+    is_checked = CHECKS in node
     if node.get("additionalProperties") is False:
-        return {"kind": "record", "closed": True}
+        return {"kind": "open" if is_checked else "record", "closed": True}
     if "properties" not in node:
-        return {"kind": "alias"}
-    is_open = "additionalProperties" in node or is_meta or _describes_schema(node)
+        return {"kind": ("union" if "anyOf" in node else "checked") if is_checked else "alias"}
+    is_open = is_checked or "additionalProperties" in node or is_meta or _describes_schema(node)
     return {"kind": "open" if is_open else "record"}
 
 
@@ -298,6 +319,7 @@ def spend_repetitions(defs: dict[str, Schema]) -> None:
             return 1 + sum(size(child) for _, child in children(node))
         name = ref_name(node["$ref"])
         if name not in sizes:
+            sizes[name] = 1  # of a definition that refers to itself, there
             sizes[name] = 1 if defs[name]["x"]["kind"] in ("record", "open") else size(defs[name])
         return sizes[name]
 

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from mcpspec_codegen.dialects import is_draft_07, list_ignored_siblings, modernise
 from mcpspec_codegen.errors import SchemaError
-from mcpspec_codegen.nodes import Schema, check, definitions_key, is_schema, map_children, pointer_text, ref_name
+from mcpspec_codegen.nodes import Schema, definitions_key, is_schema, pointer_text
 from mcpspec_codegen.restore import hoist_definitions
 from mcpspec_codegen.source import read_text
+from mcpspec_codegen.syntax import check, list_ignored
 
-__all__ = ["OwnDocument", "OwnSchemas", "list_files", "read_own", "to_2020_12"]
+__all__ = ["OwnDocument", "OwnSchemas", "list_files", "read_own"]
 
 _AT_THE_ROOT = frozenset({"$schema", "$id", "$comment", "title", "description", "$defs", "definitions"})
 
@@ -45,8 +47,18 @@ class OwnSchemas:
     @property
     def definitions(self) -> dict[str, Schema]:
         """The definitions, in the spelling of JSON Schema 2020-12."""
-        found = {name: to_2020_12(node) for document in self.documents for name, node in document.definitions.items()}
+        found = {
+            name: modernise(node, old=is_draft_07(document.content))
+            for document in self.documents
+            for name, node in document.definitions.items()
+        }
         return cast("dict[str, Schema]", hoist_definitions({"$defs": found}, "$defs", self.documents[0].file)["$defs"])
+
+    @property
+    def notes(self) -> list[str]:
+        """Lines about keywords that the types ignore."""
+        contents = [document.content for document in self.documents]
+        return [line for found in contents for line in (*list_ignored(found), *list_ignored_siblings(found))]
 
     def error(self, reason: str, name: str, *below: str | int) -> SchemaError:
         """Return the error about a definition, with its file."""
@@ -126,11 +138,3 @@ def _finite(text: str) -> float:
     if math.isfinite(value := float(text)):
         return value
     raise ValueError(f"{text} is out of range")
-
-
-def to_2020_12(node: Any) -> Any:
-    """Return a schema below the root in the spelling of JSON Schema 2020-12."""
-    if not is_schema(node):
-        return node
-    node = map_children({key: value for key, value in node.items() if key != "$schema"}, to_2020_12)
-    return {**node, "$ref": "#/$defs/" + ref_name(node["$ref"])} if "$ref" in node else node

@@ -113,7 +113,7 @@ def load_own(folder: Path, schemas: Sequence[Path], extends: str | None, max_ste
     known = {} if base is None else {method.name: method.result for method in base.interface.methods}
     assumed = find_assumed_results(interface.document, interface.methods, known)
     protocol_defaults = {} if base is None else base.protocol_defaults
-    return OwnInterface(interface, definitions, protocol_defaults, [*corrections, *assumed.values()])
+    return OwnInterface(interface, definitions, protocol_defaults, [*own.notes, *corrections, *assumed.values()])
 
 
 def _extended(base: Base, own: OwnSchemas, corrected: dict[str, Schema]) -> dict[str, Schema]:

@@ -14,6 +14,7 @@ from mcpspec_codegen.conversions.gaps import find_conversion_gaps
 from mcpspec_codegen.conversions.modules import conversion_modules
 from mcpspec_codegen.conversions.revision import ConversionFacts, Revision
 from mcpspec_codegen.defaults import Defaults, add_defaults, check_defaults
+from mcpspec_codegen.dialects import is_draft_07, modernise
 from mcpspec_codegen.diff import read_interface
 from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.everyday import ProtocolDefaults, check_protocol_defaults
@@ -33,7 +34,6 @@ from mcpspec_codegen.nodes import Schema, definitions_key, pointer_text
 from mcpspec_codegen.normalise import canonicalise, normalise
 from mcpspec_codegen.order import find_order, load_orders
 from mcpspec_codegen.output import format_files
-from mcpspec_codegen.own import to_2020_12
 from mcpspec_codegen.prose import CombinedProse, OfficialProse
 from mcpspec_codegen.restore import GeneratedFacts, hoist_definitions, restore
 from mcpspec_codegen.reuse import reuse
@@ -205,7 +205,7 @@ def plain_schema(definitions: Mapping[str, Any]) -> str:
     """Return definitions as the text of a JSON Schema 2020-12."""
     bundled: Schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$defs": {name: to_2020_12(node) for name, node in definitions.items()},
+        "$defs": dict(definitions),
     }
     return json.dumps(bundled, indent=2, ensure_ascii=False) + "\n"
 
@@ -218,7 +218,7 @@ def merge_schemas(schemas: Mapping[str, Mapping[str, Any]]) -> str:
     merged: dict[str, dict[str, list[str]]] = {}
     for version, definitions in schemas.items():
         for name, node in definitions.items():
-            merged.setdefault(name, {}).setdefault(_compact(to_2020_12(node)), []).append(version)
+            merged.setdefault(name, {}).setdefault(_compact(node), []).append(version)
     lines = (
         f"{_compact(name)}:[{','.join(f'[{_compact(versions)},{node}]' for node, versions in forms.items())}]"
         for name, forms in sorted(merged.items())
@@ -293,7 +293,9 @@ class _Compiler:
     def corrected(self, source: Source) -> Schema:
         """Apply the errata of a source, and move its definitions to the root."""
         schema = errata.apply(source.schema, self.errata, source.version, source.file)
-        return hoist_definitions(schema, definitions_key(schema), source.file)
+        hoisted = hoist_definitions(schema, key := definitions_key(schema), source.file)
+        old = is_draft_07(schema)
+        return {**hoisted, key: {name: modernise(node, old=old) for name, node in hoisted[key].items()}}
 
     def definitions(self, source: Source) -> dict[str, Schema]:
         """Return the corrected definitions of a source, as the schema spells them, with the envelope of messages."""

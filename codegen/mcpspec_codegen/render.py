@@ -27,9 +27,10 @@ from mcpspec_codegen.models import (
     Backend,
     generate_classes,
 )
-from mcpspec_codegen.nodes import Schema, ref_name
+from mcpspec_codegen.nodes import CHECKS, Schema, ref_name
 from mcpspec_codegen.prose import ExactProse
 from mcpspec_codegen.source import DRAFT, Source
+from mcpspec_codegen.spelling import join_checks
 from mcpspec_codegen.superset import CompatFacts
 
 __all__ = [
@@ -122,6 +123,7 @@ def _exact_modules(interface: Interface, everyday: Interface, backends: Sequence
 def _types_module(interface: Interface, backend: Backend) -> str:
     """Render `structs.py` or `models.py`: the model classes and `__all__`."""
     classes = generate_classes(interface, backend)
+    custom = {name: n for name, n in interface.own_definitions.items() if n["x"]["kind"] in ("union", "checked")}
     is_lazy = bool(classes.definitions) and not backend.is_msgspec
     return _render(
         "types.py.jinja2",
@@ -131,7 +133,8 @@ def _types_module(interface: Interface, backend: Backend) -> str:
         definitions=classes.definitions,
         is_lazy=is_lazy,
         is_postponed=bool(classes.definitions) and backend.is_msgspec,
-        unions=[name for name, node in interface.own_definitions.items() if node["x"]["kind"] == "union"],
+        unions=[name for name, node in custom.items() if CHECKS not in node],
+        checks={name: join_checks(node) for name, node in custom.items() if CHECKS in node},
         names=list(interface.document["$defs"]),
         extra_names=list(backend.exports),
     )

@@ -47,7 +47,7 @@ def _without_definitions(node: Any, hoisted: dict[str, Any], file: str) -> Any:
             if hoisted.setdefault(name, found) != found:
                 raise SchemaError(file, "", f"two definitions within others are named `{name}`, and differ")
     rest = {key: value for key, value in node.items() if key not in ("$defs", "definitions")}
-    return map_children(rest, lambda child: _without_definitions(child, hoisted, file))
+    return map_children(rest, lambda child: _without_definitions(child, hoisted, file), with_checks=True)
 
 
 def restore(

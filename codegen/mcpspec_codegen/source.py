@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, cast
 import msgspec
 
 from mcpspec_codegen.errors import SchemaError
-from mcpspec_codegen.nodes import ANNOTATIONS, Schema, check, map_children, pointer_text
+from mcpspec_codegen.nodes import ANNOTATIONS, Schema, is_schema, map_children, pointer_text
+from mcpspec_codegen.syntax import check
 
 __all__ = [
     "DRAFT", "EXTENSION", "STAGED", "DescriptionFile", "Descriptions", "Pin", "Pinned", "Source",
@@ -145,9 +146,9 @@ def parse(data: bytes, file: str) -> Schema:
 
 def strip(node: Any) -> Any:
     """Remove prose and examples from a schema; everything else stays, in upstream's order."""
-    if isinstance(node, bool):
+    if not is_schema(node):
         return node
-    return map_children({key: value for key, value in node.items() if key not in ANNOTATIONS}, strip)
+    return map_children({key: value for key, value in node.items() if key not in ANNOTATIONS}, strip, with_checks=True)
 
 
 def format_interface(schema: Schema) -> str:

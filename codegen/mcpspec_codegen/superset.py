@@ -13,7 +13,7 @@ from functools import reduce
 from typing import Any, TypedDict, TypeVar
 
 from mcpspec_codegen.everyday import simplify
-from mcpspec_codegen.nodes import BOUNDS, Schema, is_schema, map_children, ref_name, type_names
+from mcpspec_codegen.nodes import BOUNDS, CHECKS, Schema, is_schema, map_children, ref_name, type_names
 from mcpspec_codegen.unions import find_common_tag
 
 T = TypeVar("T")
@@ -100,10 +100,17 @@ def _rename(document: Schema, facts: CompatFacts) -> dict[str, Schema]:
     for name, node in document["$defs"].items():
         new = renamed[name] if name in renamed else name  # noqa: SIM401  # `Any` of a document has no default
         origin = node["x"].get("origin")
-        extra = {**node["x"], "origin": [renamed.get(origin[0], origin[0]), origin[1]]} if origin else node["x"]
-        changed = {**_rename_references(node, renamed), "x": extra}
+        extra = {**node["x"], "origin": [renamed.get(origin[0], origin[0]), origin[1]]} if origin else {**node["x"]}
+        if extra["kind"] == "checked" and not extra.get("recursive"):
+            extra["kind"] = "alias"
+        changed = {**_rename_references(_without_checks(node), renamed), "x": extra}
         found[new] = _merge([found[new], changed], new, facts) if new in found else changed
     return found
+
+
+def _without_checks(node: Schema) -> Schema:
+    """Leave out the checks, which a message of another revision might not pass."""
+    return {key: value for key, value in node.items() if key != CHECKS}
 
 
 def _rename_references(node: Any, renamed: Mapping[str, str]) -> Any:
@@ -171,36 +178,40 @@ def _flatten(options: Sequence[Schema]) -> list[Schema]:
     ]
 
 
-def _covers(wide: Schema, narrow: Schema, defs: Mapping[str, Schema]) -> bool:
+def _covers(wide: Schema, narrow: Schema, defs: Mapping[str, Schema], depth: int = 0) -> bool:
     """Return whether a type certainly has all values of another one. A class has those of a bare object."""
-    wide, narrow = _without_notes(wide), _without_notes(narrow)
+    wide, narrow, depth = _without_notes(wide), _without_notes(narrow), depth + 1
+    if depth > _MAX_DEPTH:
+        return False
     if wide in ({}, narrow):
         return True
     if "$ref" in wide:
         target = defs.get(ref_name(wide["$ref"]), {})
         if "properties" in target:
             return narrow == _ANY_OBJECT or _names_any_object(narrow, defs)
-        return _covers(target, narrow, defs)
+        return _covers(target, narrow, defs, depth)
     if "anyOf" in narrow:
-        return all(_covers(wide, option, defs) for option in narrow["anyOf"])
-    if "anyOf" in wide and any(_covers(option, narrow, defs) for option in wide["anyOf"]):
+        return all(_covers(wide, option, defs, depth) for option in narrow["anyOf"])
+    if "anyOf" in wide and any(_covers(option, narrow, defs, depth) for option in wide["anyOf"]):
         return True
     if "$ref" in narrow:
         target = defs.get(ref_name(narrow["$ref"]), {})
-        return "properties" not in target and _covers(wide, target, defs)
-    return _covers_plainly(wide, narrow, defs)
+        return "properties" not in target and _covers(wide, target, defs, depth)
+    return _covers_plainly(wide, narrow, defs, depth)
 
 
 _BELOW = ("items", "additionalProperties")
+_MAX_DEPTH = 12
+"""Depth to which types are compared, which may refer to themselves."""
 
 
-def _covers_plainly(wide: Schema, narrow: Schema, defs: Mapping[str, Schema]) -> bool:
+def _covers_plainly(wide: Schema, narrow: Schema, defs: Mapping[str, Schema], depth: int) -> bool:
     known = {"type", "enum", "const", *_BELOW}
     if not (wide.keys() <= known and {*type_names(narrow)} <= {*type_names(wide)}):
         return False
     if "enum" in wide or "const" in wide:
         return {*_values(narrow)} <= {*_values(wide)} and bool(_values(narrow))
-    return all(key in narrow and _covers(wide[key], narrow[key], defs) for key in _BELOW if key in wide)
+    return all(key in narrow and _covers(wide[key], narrow[key], defs, depth) for key in _BELOW if key in wide)
 
 
 def _values(node: Schema) -> list[Any]:

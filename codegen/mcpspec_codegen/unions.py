@@ -11,8 +11,9 @@ from collections import Counter
 from typing import Any
 
 from mcpspec_codegen import names
+from mcpspec_codegen.cycles import find_recursive
 from mcpspec_codegen.errors import SchemaError
-from mcpspec_codegen.nodes import Schema, children, is_schema, ref_name, type_names
+from mcpspec_codegen.nodes import CHECKS, Schema, children, is_schema, ref_name, references, type_names
 
 __all__ = ["find_common_tag", "list_members", "mark_unions"]
 
@@ -25,9 +26,11 @@ def mark_unions(defs: dict[str, Schema], file: str) -> dict[str, Schema]:
     The functions below change these copies, since each choice depends on those before it.
     """
     defs = {name: {**node, "x": {**node["x"]}} for name, node in defs.items()}
+    for name in _find_recursive_aliases(defs):
+        defs[name]["x"] |= {"kind": "union" if "anyOf" in defs[name] else "checked", "recursive": True}
     _choose_tags(defs)
     for name in list(defs):
-        if "anyOf" in defs[name] and not _is_native(defs[name], defs):
+        if "anyOf" in defs[name] and CHECKS not in defs[name] and not _is_native(defs[name], defs):
             defs[name]["x"]["kind"] = "union"
     for name in list(defs):
         node = defs[name]
@@ -42,18 +45,28 @@ def mark_unions(defs: dict[str, Schema], file: str) -> dict[str, Schema]:
 
 
 def list_members(node: Schema, defs: dict[str, Schema]) -> list[Schema]:
-    """List the members of a union and of the unions in it. A definition that is not a union is its own member."""
+    """List the members of a union and of the unions in it. A definition that is not a union is its own member.
+
+    So is one with checks, since it rejects values of its members, and one of lists or maps of itself.
+    """
     if "$ref" in node:
         target = defs[ref_name(node["$ref"])]
-        is_object = target.get("x", {}).get("kind") in ("record", "open")
-        return [node] if is_object else list_members(target, defs)
+        is_leaf = target.get("x", {}).get("kind") in ("record", "open", "checked") or CHECKS in target
+        return [node] if is_leaf else list_members(target, defs)
     if "anyOf" in node:
         return [leaf for member in node["anyOf"] for leaf in list_members(member, defs)]
     return [node]
 
 
+def _find_recursive_aliases(defs: dict[str, Schema]) -> set[str]:
+    """Return the aliases that refer to themselves without an object between, which are types of their own."""
+    aliases = {name for name, node in defs.items() if node["x"]["kind"] not in ("record", "open")}
+    return find_recursive({name: references(defs[name]) & aliases for name in aliases})
+
+
 def _records(node: Schema, defs: dict[str, Schema]) -> list[str]:
-    return [ref_name(member["$ref"]) for member in list_members(node, defs) if "$ref" in member]
+    names = [ref_name(member["$ref"]) for member in list_members(node, defs) if "$ref" in member]
+    return [name for name in names if defs[name]["x"]["kind"] in ("record", "open")]
 
 
 def _all_unions(node: Any) -> list[Schema]:
@@ -120,7 +133,8 @@ def _is_native(node: Schema, defs: dict[str, Schema]) -> bool:
 
 def _kinds(leaf: Schema, defs: dict[str, Schema]) -> list[str]:
     if "$ref" in leaf:
-        return [_OBJECT if defs[ref_name(leaf["$ref"])]["x"]["kind"] == "record" else _CUSTOM]
+        target = defs[ref_name(leaf["$ref"])]
+        return [_OBJECT if target.get("x", {}).get("kind") == "record" else _CUSTOM]
     if "const" in leaf or "enum" in leaf:
         return sorted(
             {_STRING if isinstance(v, str) else type(v).__name__ for v in leaf.get("enum", [leaf.get("const")])}
@@ -163,7 +177,8 @@ def _hoist(node: Schema, place: str, origin: list[str], defs: dict[str, Schema],
     union = {"anyOf": [node]} if lone_tagged else node
     union = {"anyOf": _hoist_members(union, place, origin, defs, file), "x": {"kind": "union", "origin": origin}}
     for name, other in defs.items():
-        if other.get("x", {}).get("kind") == "union" and other["anyOf"] == union["anyOf"]:
+        is_union = other.get("x", {}).get("kind") == "union" and CHECKS not in other
+        if is_union and other["anyOf"] == union["anyOf"]:
             return {"$ref": f"#/$defs/{name}"}
     if place in defs:
         raise SchemaError(

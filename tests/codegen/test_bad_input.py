@@ -79,10 +79,6 @@ def _required(defs: Schema) -> None:
     defs["Tool"]["required"].append("novel")
 
 
-def _recursion_over_two(defs: Schema) -> None:
-    defs["Icon"]["properties"]["tools"] = {"items": {"$ref": "#/$defs/Tool"}, "type": "array"}
-
-
 def _nested(depth: int) -> Schema:
     return {"type": "array", "items": _nested(depth - 1)} if depth else {"type": "string"}
 
@@ -110,10 +106,27 @@ _BAD_NODES = [
     _changed("a reference to a file of a definition's name", _field({"$ref": "Cursor"}), f"{_NOVEL}/$ref", "`$ref`"),
     _changed("a reference to a property", _field({"$ref": "#/$defs/Tool/properties/name"}), f"{_NOVEL}/$ref", "`$ref`"),
     _changed("a reference to a number", _field({"$ref": 1}), f"{_NOVEL}/$ref", "to no definition"),
-    _changed("an unknown keyword", _field({"pattern": "^a"}), f"{_NOVEL}/pattern", "unknown keyword `pattern`"),
+    _changed("an unknown keyword", _field({"optional": True}), f"{_NOVEL}/optional", "unknown keyword `optional`"),
+    _changed("a misspelled keyword", _field({"requried": []}), f"{_NOVEL}/requried", "did you mean `required`?"),
     _changed(
-        "an unknown keyword of items", _field({"items": {"if": {}}}), f"{_NOVEL}/items/if", "unknown keyword `if`"
+        "an unknown keyword of items",
+        _field({"type": "array", "items": {"vendorRank": {}}}),
+        f"{_NOVEL}/items/vendorRank",
+        "unknown keyword `vendorRank`; one of your own has a name that begins with `x-`",
     ),
+    _changed("a keyword of OpenAPI", _field({**_TEXT, "nullable": True}), f"{_NOVEL}/nullable", "write null as one of"),
+    _changed(
+        "a limit by what was evaluated",
+        _field({"type": "object", "unevaluatedProperties": False}),
+        f"{_NOVEL}/unevaluatedProperties",
+        "write `additionalProperties` in an object with all properties",
+    ),
+    _changed(
+        "a pattern of another language", _field({**_TEXT, "pattern": "["}), f"{_NOVEL}/pattern", "Python understands"
+    ),
+    _changed("a pattern of any value", _field({"pattern": "^a"}), f"{_NOVEL}/pattern", "expected it beside the type"),
+    _changed("a condition without one", _field({**_TEXT, "then": {}}), f"{_NOVEL}/then", "expected it beside `if`"),
+    _changed("a step of nothing", _field({"type": "integer", "multipleOf": 0}), f"{_NOVEL}/multipleOf", "out of range"),
     _changed("an unknown type", _field({"type": "text"}), f"{_NOVEL}/type", "unknown type 'text'"),
     _changed("an unknown type among others", _field({"type": ["null", "any"]}), f"{_NOVEL}/type", "unknown type"),
     _changed("an object for a type", _field({"type": {"const": "string"}}), f"{_NOVEL}/type", "unknown type"),
@@ -121,7 +134,7 @@ _BAD_NODES = [
     _changed("an object of type names", _field({"type": {"string": {}}}), f"{_NOVEL}/type", "type"),
     _changed("a text for a property", _field("string"), _NOVEL, "expected a schema, got str"),
     _changed("a list for a property", _field([_TEXT]), _NOVEL, "expected a schema, got list"),
-    _changed("true for a property", _field(True), _NOVEL, "boolean schema"),
+    _changed("false in a union", _field({"anyOf": [_TEXT, False]}), f"{_NOVEL}/anyOf/1", "no value fits `false`"),
     _changed("a text for a definition", _defs(Thing="string"), "/$defs/Thing", "expected a schema, got str"),
     _changed("an object for a union", _field({"anyOf": _TEXT}), f"{_NOVEL}/anyOf", "`anyOf` has the wrong type"),
     _changed("a list for properties", _field({"properties": [_TEXT]}), f"{_NOVEL}/properties", "wrong type"),
@@ -141,13 +154,34 @@ _BAD_NODES = [
 _OBJECT_A: Schema = {"type": "object", "properties": {"a": _TEXT}}
 _OBJECT_B: Schema = {"type": "object", "properties": {"b": _TEXT}}
 _CLOSED: Schema = {**_OBJECT_A, "additionalProperties": False}
-_SCALARS = [{"type": kind} for kind in ("number", "boolean", "null")]
 _J = {"$ref": "#/$defs/J"}
-_LIMITED = "the names of members can be limited by `enum` only"
 _EXCLUDED = "`additionalProperties` of a part of `allOf` limits `b`, which another part declares"
-_NOT_ANYTHING = "a recursive definition that excludes some JSON values is not supported"
+_ITSELF = "the definition is itself, or one of its own alternatives"
 _WRONG_TYPE = "`type` beside `anyOf` excludes values of a member"
 _BOTH_CONSTANTS = "`const` beside `enum` is not supported"
+
+
+def _contradiction(type: str, reason: str, **bounds: Any) -> tuple[str, Schema, str, str]:
+    return f"{bounds}", {"A": {"type": type, **bounds}}, f"/$defs/A/{next(iter(bounds))}", reason
+
+
+_CONTRADICTIONS = [
+    _contradiction("integer", "no value fits `minimum` 2 beside `maximum` 1", minimum=2, maximum=1),
+    _contradiction("number", "no value fits", exclusiveMinimum=1, maximum=1),
+    _contradiction("integer", "no value fits", exclusiveMinimum=1, exclusiveMaximum=2),
+    _contradiction("integer", "no value fits", minimum=0.25, maximum=0.75),
+    _contradiction("string", "`minLength` 2 is more than `maxLength` 1", minLength=2, maxLength=1),
+    _contradiction("array", "`minItems` 2 is more than `maxItems` 1", minItems=2, maxItems=1),
+    _contradiction("array", "is more than `maxContains` 1", minContains=2, maxContains=1, contains={}),
+    _contradiction("object", "is more than `maxProperties` 1", minProperties=2, maxProperties=1),
+    _contradiction("object", "more members are required", maxProperties=1, required=["a", "b"]),
+    (
+        "bounds of two parts",
+        {"A": {"allOf": [{"type": "integer", "minimum": 2}, {"type": "integer", "maximum": 1}]}},
+        "/$defs/A",
+        "no value fits `minimum` 2 beside `maximum` 1",
+    ),
+]
 
 _IGNORED: list[tuple[str, Schema, str, str]] = [
     ("a closed part", {"A": {"allOf": [_CLOSED, _OBJECT_B]}}, "/$defs/A", _EXCLUDED),
@@ -169,46 +203,9 @@ _IGNORED: list[tuple[str, Schema, str, str]] = [
         "/$defs/A",
         _EXCLUDED,
     ),
-    ("lists of lists", {"J": {"type": "array", "items": _J}}, "/$defs/J", _NOT_ANYTHING),
-    ("maps of maps", {"J": {"type": "object", "additionalProperties": _J}}, "/$defs/J", _NOT_ANYTHING),
-    ("short lists of lists", {"J": {"type": "array", "items": _J, "maxItems": 1}}, "/$defs/J", _NOT_ANYTHING),
-    (
-        "any value but objects",
-        {"J": {"anyOf": [_TEXT, *_SCALARS, {"type": "array", "items": _J}]}},
-        "/$defs/J",
-        _NOT_ANYTHING,
-    ),
-    (
-        "any value but short texts",
-        {
-            "J": {
-                "anyOf": [
-                    {**_TEXT, "minLength": 2},
-                    *_SCALARS,
-                    {"type": "array", "items": _J},
-                    {"type": "object", "additionalProperties": _J},
-                ]
-            }
-        },
-        "/$defs/J",
-        _NOT_ANYTHING,
-    ),
-    (
-        "any value with short lists",
-        {
-            "J": {
-                "anyOf": [
-                    _TEXT,
-                    *_SCALARS,
-                    {"type": "array", "items": _J, "maxItems": 1},
-                    {"type": "object", "additionalProperties": _J},
-                ]
-            }
-        },
-        "/$defs/J",
-        _NOT_ANYTHING,
-    ),
-    ("a definition that is itself", {"J": {"anyOf": [_J]}}, "/$defs/J", _NOT_ANYTHING),
+    ("a definition that is itself", {"J": {"anyOf": [_J]}}, "/$defs/J", _ITSELF),
+    ("a definition by way of another", {"J": {"$ref": "#/$defs/K"}, "K": _J}, "/$defs/J", _ITSELF),
+    ("a definition that adds to itself", {"J": {"allOf": [_J, _OBJECT_A]}}, "/$defs/J", _ITSELF),
     (
         "a type that excludes a scalar member",
         {"A": {"type": "string", "anyOf": [_TEXT, {"type": "integer"}]}},
@@ -222,24 +219,6 @@ _IGNORED: list[tuple[str, Schema, str, str]] = [
         _WRONG_TYPE,
     ),
     ("a type beside any member", {"A": {"type": "object", "anyOf": [_OBJECT_A, {}]}}, "/$defs/A/type", _WRONG_TYPE),
-    (
-        "a bound of names",
-        {"A": {"type": "object", "propertyNames": {**_TEXT, "minLength": 2}}},
-        "/$defs/A/propertyNames",
-        _LIMITED,
-    ),
-    (
-        "names that are integers",
-        {"A": {"type": "object", "propertyNames": {"type": "integer"}}},
-        "/$defs/A/propertyNames",
-        _LIMITED,
-    ),
-    (
-        "names beside properties",
-        {"A": {**_OBJECT_A, "propertyNames": {"enum": ["a", "b"]}}},
-        "/$defs/A",
-        "`propertyNames` beside `properties`",
-    ),
     ("properties of a string", {"A": {**_OBJECT_A, "type": "string"}}, "/$defs/A", "`properties` limits values"),
     (
         "properties of a string by parts",
@@ -254,7 +233,12 @@ _IGNORED: list[tuple[str, Schema, str, str]] = [
     ("members of a list", {"A": {"type": "array", "additionalProperties": False}}, "/$defs/A", "`type: object`"),
     ("a constant beside others", {"A": {"const": "a", "enum": ["b", "c"]}}, "/$defs/A/enum", _BOTH_CONSTANTS),
     ("a boolean beside constants", {"A": {"const": True, "enum": ["b"]}}, "/$defs/A/enum", _BOTH_CONSTANTS),
-    ("two constants by parts", {"A": {"allOf": [{"const": "a"}, {"enum": ["b"]}]}}, "/$defs/A", _BOTH_CONSTANTS),
+    (
+        "two constants by parts",
+        {"A": {"allOf": [{"const": "a"}, {"enum": ["b"]}]}},
+        "/$defs/A",
+        "no constant in common",
+    ),
     (
         "a constant beside a bound",
         {"A": {**_TEXT, "enum": ["a", "bc"], "minLength": 2}},
@@ -271,7 +255,9 @@ _IGNORED: list[tuple[str, Schema, str, str]] = [
 ]
 """Keywords that the types would ignore, or apply to more values than the schema."""
 
-_IGNORED_KEYWORDS = [_changed(name, _defs(**defs), pointer, cause) for name, defs, pointer, cause in _IGNORED]
+_IGNORED_KEYWORDS = [
+    _changed(name, _defs(**defs), pointer, cause) for name, defs, pointer, cause in [*_IGNORED, *_CONTRADICTIONS]
+]
 
 _BAD_WHOLES = [
     _changed(
@@ -294,19 +280,6 @@ _BAD_WHOLES = [
         "would be named `ToolNovel`, which another definition is named already",
     ),
     _changed("a definition that is no name", _defs(**{"foo-bar": _TEXT}), "/$defs/foo-bar", "name"),
-    _changed(
-        "a list of its own kind",
-        _field({"items": {"$ref": "#/$defs/Tool"}, "type": "array"}),
-        "/$defs/Tool",
-        "may be recursive only if it describes any JSON value",
-    ),
-    _changed("a recursion over two", _recursion_over_two, "/$defs/Icon", "may be recursive only if"),
-    _changed(
-        "a recursion that leaves out null",
-        _defs(Text={"anyOf": [{"type": "string"}, {"items": {"$ref": "#/$defs/Text"}, "type": "array"}]}),
-        "/$defs/Text",
-        "excludes some JSON values",
-    ),
     _changed(
         "parts that give a property two types",
         _defs(Both={"allOf": [{"$ref": "#/$defs/Tool"}, {"properties": {"name": {"type": "integer"}}}]}),
@@ -365,7 +338,7 @@ _CASES = [*_NOT_SCHEMAS, *_BAD_NODES, *_IGNORED_KEYWORDS, *_BAD_WHOLES]
 _ONE_OF_EACH_KIND = {
     "not JSON", "a list", "no definitions", "a reference to nothing", "an unknown keyword", "an unknown type",
     "a text for a property", "a required property that is not there", "two properties of one name",
-    "a list of its own kind", "parts that give a property two types", "two messages for one method",
+    "a definition that is itself", "parts that give a property two types", "two messages for one method",
 }  # fmt: skip
 """The cases for `bump`, which compiles like `generate`, from another place."""
 

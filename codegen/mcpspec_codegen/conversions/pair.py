@@ -186,6 +186,15 @@ class Pair:
         return self._same[source, target]
 
     def _is_same(self, source: Schema, target: Schema) -> bool:
+        name, other = self.source.recursive_name(source), self.target.recursive_name(target)
+        if name is None or other is None:
+            return self._has_same_options(source, target)
+        if (name, other) not in self._same:
+            self._same[name, other] = True  # as above
+            self._same[name, other] = self._has_same_options(source, target)
+        return self._same[name, other]
+
+    def _has_same_options(self, source: Schema, target: Schema) -> bool:
         mine, theirs = self.source.options(source), self.target.options(target)
         if len(mine) != len(theirs):
             return False
@@ -305,6 +314,24 @@ class Pair:
 
     def _expression(self, value: str, source: Schema, target: Schema) -> str:
         """Return the code that converts a value; the value itself if it is left as it is."""
+        if (name := self.source.recursive_name(source)) is not None:
+            return self._recursive(value, name, target)
+        return self._resolved(value, source, target)
+
+    def _recursive(self, value: str, name: str, target: Schema) -> str:
+        """Return the code that converts a value of an alias that refers to itself, which has a method of its own."""
+        node, method = self.source.definitions[name], f"alias_{name}"
+        if not self._contains_objects(node):
+            if (other := self.target.recursive_name(target)) is None or not fits(node, self.target.definitions[other]):
+                self._mismatch(f"{name} in {self.source.version}")
+            return value
+        if method not in self._texts:
+            self._texts[method] = ""
+            self._texts[method] = self._function(method, f"return {self._resolved('value', node, target)}")
+        return f"self.{method}({value}, lost)"
+
+    def _resolved(self, value: str, source: Schema, target: Schema) -> str:
+        """Return the code that converts a value of a type that does not refer to itself, or of one part of it."""
         source, target = self.source.resolve(source), self.target.resolve(target)
         if not self.is_upgrade and self._is_same(source, target):
             return (
@@ -334,6 +361,8 @@ class Pair:
 
     def _copy(self, value: str, node: Schema) -> str:
         """Return the code that copies a value of equal types: the methods of the newer revision's own upgrade do it."""
+        if (alias := self.source.recursive_name(node)) is not None:
+            return f"self.copies.alias_{alias}({value}, lost)"
         node = self.source.resolve(node)
         options = self.source.options(node)
         if len(options) > 1:
@@ -344,6 +373,8 @@ class Pair:
             return f"self.copies.{name}({value}, {self._lost(name)})"
         below, kind = (node["items"], "items") if "items" in node else (node["additionalProperties"], "values")
         name = self.source.object_name(below)
+        if (alias := self.source.recursive_name(below)) is not None:
+            return f"{kind}(self.copies.alias_{alias}, {value}, lost)"
         if name is None:
             return f"{kind}_by_class(self.copies.of_class, {value}, lost)"
         return f"{kind}(self.copies.{name}, {value}, lost)"
@@ -454,11 +485,15 @@ class Pair:
     def _is_schema(self, name: str) -> bool:
         return name in ("ToolInputSchema", "ToolOutputSchema")
 
-    def _contains_objects(self, node: Schema) -> bool:
+    def _contains_objects(self, node: Schema, seen: frozenset[str] = frozenset()) -> bool:
         """Return whether values of a node are, or contain, objects with a class."""
+        if (name := self.source.recursive_name(node)) is not None:
+            if name in seen:
+                return False
+            seen |= {name}
         return any(
             self.source.object_name(option) is not None
-            or any(isinstance(option.get(key), dict) and self._contains_objects(option[key])
+            or any(isinstance(option.get(key), dict) and self._contains_objects(option[key], seen)
                    for key in ("items", "additionalProperties"))
             for option in self.source.options(node)
         )  # fmt: skip

@@ -26,6 +26,10 @@ class ConversionFacts(TypedDict):
     """Methods, members and types of older revisions that need no conversion, with the reason."""
 
 
+_ALIASES = ("alias", "union", "checked")
+"""Kinds of definitions that stand for another type."""
+
+
 @dataclass(frozen=True)
 class Revision:
     """A revision as far as conversions need it."""
@@ -49,9 +53,17 @@ class Revision:
 
     def resolve(self, node: Schema) -> Schema:
         """Follow the references to aliases, up to an object type or a node without a reference."""
-        while (name := self.name_of(node)) is not None and self.definitions[name]["x"]["kind"] in ("alias", "union"):
+        while (name := self.name_of(node)) is not None and self.definitions[name]["x"]["kind"] in _ALIASES:
             node = self.definitions[name]
         return node
+
+    def recursive_name(self, node: Schema) -> str | None:
+        """Return the alias that refers to itself, if a node is a reference to one, also by way of other aliases."""
+        while (name := self.name_of(node)) is not None:
+            node = self.definitions[name]
+            if node["x"].get("recursive"):
+                return name
+        return None
 
     def name_of(self, node: Schema) -> str | None:
         """Return the definition that a node refers to, if it is a reference."""

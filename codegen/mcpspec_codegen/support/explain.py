@@ -6,6 +6,7 @@ it, so they report the same fault with the same text.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, cast, get_args, get_origin
 
@@ -116,6 +117,20 @@ def _read_form(hint: Any) -> _Form:
 
 
 def _fault(value: Any, hint: Any, path: Path, types: TypeAccess) -> Fault | None:
+    return _type_fault(value, hint, path, types) or _check_fault(value, hint, path, types)
+
+
+def _check_fault(value: Any, owner: Any, path: Path, types: TypeAccess) -> Fault | None:
+    """Return the fault by the check of a type, or of a marker of one, whose value fits the type."""
+    if (check := getattr(owner, "__check__", None)) is None:
+        return None
+    from mcpspec.support.checks import find_check_fault  # here, since few types have one
+
+    fault = find_check_fault(value, check, owner.__module__, types.fits)
+    return None if fault is None else Fault((*path, *fault.path), fault.reason, is_bound=True)
+
+
+def _type_fault(value: Any, hint: Any, path: Path, types: TypeAccess) -> Fault | None:
     _, kind, parts = _form(hint)
     if kind == "any":
         return None
@@ -123,7 +138,7 @@ def _fault(value: Any, hint: Any, path: Path, types: TypeAccess) -> Fault | None
         return _object_fault(value, shape, path, types)
     if kind == "bounded":
         base, *bounds = parts
-        return _fault(value, base, path, types) or _bounds_fault(value, bounds, path)
+        return _fault(value, base, path, types) or _bounds_fault(value, bounds, path, types)
     if kind == "union":
         return _union_fault(value, parts, path, types)
     if kind == "literal":
@@ -243,14 +258,18 @@ def _option_names(option: Any, types: TypeAccess) -> list[str]:
     return [KINDS.get(kind, str(kind))]
 
 
-def _bounds_fault(value: Any, bounds: list[Any], path: Path) -> Fault | None:
+def _bounds_fault(value: Any, bounds: list[Any], path: Path, types: TypeAccess) -> Fault | None:
+    if (fault := _first(_check_fault(value, bound, path, types) for bound in bounds)) is not None:
+        return fault
     for bound in (inner for outer in bounds for inner in getattr(outer, "metadata", [outer])):
         for name, (fails, text) in _BOUNDS.items():
             limit = getattr(bound, name, None)
             if limit is not None and fails(value, limit):
-                unit = (" characters" if isinstance(value, str) else " items") if name.endswith("length") else ""
+                unit = _UNITS.get(value.__class__, " members") if name.endswith("length") else ""
                 got = f"{len(value)}" if unit else format_value(value)
-                return Fault(path, f"expected {text} {limit:g}{unit}, got {got}", is_bound=True)
+                shown = getattr(limit, "pattern", limit)
+                shown = shown if isinstance(shown, str) else f"{shown:g}"
+                return Fault(path, f"expected {text} {shown}{unit}, got {got}", is_bound=True)
     return None
 
 
@@ -261,7 +280,10 @@ _BOUNDS: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
     "lt": (lambda value, limit: value >= limit, "less than"),
     "min_length": (lambda value, limit: len(value) < limit, "at least"),
     "max_length": (lambda value, limit: len(value) > limit, "at most"),
+    "multiple_of": (lambda value, limit: value % limit != 0, "a multiple of"),
+    "pattern": (lambda value, limit: re.search(limit, value) is None, "a text that matches"),
 }
+_UNITS: dict[type, str] = {str: " characters", list: " items"}
 
 
 def _first(faults: Iterable[Fault | None]) -> Fault | None:

@@ -24,6 +24,7 @@ __all__ = [
     "is_object",
     "is_surely_finite",
     "rank_fit",
+    "spread_member",
     "spread_union",
     "strip_absent",
 ]
@@ -108,18 +109,23 @@ def face_of(kind: type) -> str:
 
 
 def spread_union(hint: Any) -> list[Any]:
-    """List the members of a union type, and of the unions and aliases in it."""
+    """List the members of a union type, and of the unions and aliases in it. A type with a check is one member."""
     if get_origin(hint) is Annotated:
         base, *marks = get_args(hint)
         is_bounded = any(getattr(mark, "metadata", None) for mark in marks)  # a union with bounds is one type
         return spread_union(base) if get_origin(base) in (Union, UnionType) and not is_bounded else [hint]
     if (spread := getattr(hint, "__union__", None)) is not None:  # an untagged union of structs
-        return spread_union(spread())
+        return spread_member(spread())
     if (alias := getattr(hint, "__value__", None)) is not None:  # a TypeAliasType
-        return spread_union(alias)
+        return spread_member(alias)
     if get_origin(hint) in (Union, UnionType):
-        return [leaf for member in get_args(hint) for leaf in spread_union(member)]
+        return [leaf for member in get_args(hint) for leaf in spread_member(member)]
     return [NoneType if hint is None else hint]
+
+
+def spread_member(hint: Any) -> list[Any]:
+    """List what a member adds to a union: itself if it has a check, else the members of the union that it is."""
+    return [hint] if getattr(hint, "__check__", None) is not None else spread_union(hint)
 
 
 def classes_of(leaf: Any) -> list[type]:
@@ -128,6 +134,10 @@ def classes_of(leaf: Any) -> list[type]:
         return [type(value) for value in get_args(leaf)]
     if get_origin(leaf) is Annotated:
         return classes_of(get_args(leaf)[0])
+    if hasattr(leaf, "__union__"):  # with a check
+        return [kind for option in spread_union(leaf) for kind in classes_of(option)]
+    if leaf is Any:
+        return [object]
     return [get_origin(leaf) or leaf]
 
 

@@ -25,11 +25,13 @@ def postpone(names: dict[str, Any]) -> None:
             names[name] = _Class.of(value)
 
 
-def find_postponed(names: dict[str, Any], *unions: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def find_postponed(
+    names: dict[str, Any], *unions: str, **checks: dict[str, Any]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return a `__getattr__` and a `__dir__` for a module whose definitions stand above the call.
 
     The first use of a definition makes it, and all that it refers to. `unions` name the aliases of unions without a
-    tag, which msgspec decodes through `dec_hook`.
+    tag, which msgspec decodes through `dec_hook`. `checks` name those of types with a check.
     """
     aliases = names.get("__annotations__", {})
     later: dict[str, _Class | _Alias] = {}
@@ -39,7 +41,7 @@ def find_postponed(names: dict[str, Any], *unions: str) -> tuple[Callable[[str],
         elif isinstance(value, _Class):
             later[name] = names.pop(name)
         elif isinstance(value, str) and aliases.get(name) == "TypeAlias":
-            later[name] = _Alias(names.pop(name), name if name in unions else "")
+            later[name] = _Alias(names.pop(name), name if name in unions or name in checks else "", checks.get(name))
     definitions = _Definitions(names, later)
     return definitions.get, definitions.list_names
 
@@ -75,15 +77,16 @@ class _Class:
 
 
 class _Alias:
-    """The text of an alias, or of an untagged union if it has a name."""
+    """The text of an alias, or of an untagged union or a type with a check if it has a name."""
 
-    def __init__(self, text: str, name: str = "") -> None:
+    def __init__(self, text: str, name: str = "", check: dict[str, Any] | None = None) -> None:
         self.text = text
         self._name = name
+        self._check = check
 
     def make(self, names: dict[str, Any]) -> Any:
         if self._name:  # it may refer to itself
-            return untagged(self._name, names["__name__"], cache(partial(eval, self.text, names)))
+            return untagged(self._name, names["__name__"], cache(partial(eval, self.text, names)), self._check)
         return eval(self.text, names)  # noqa: S307  # the module's own code
 
 

@@ -39,6 +39,7 @@ from mcpspec.support.objects import (
     face_of,
     is_object,
     is_surely_finite,
+    spread_member,
     spread_union,
     strip_absent,
 )
@@ -206,6 +207,8 @@ class OpenObject(dict[str, Any]):
     __attributes__: ClassVar[dict[str, Descriptor]] = {}
     __descriptor__: ClassVar[type[Descriptor]] = Descriptor
     __constants__: ClassVar[dict[str, Any]] = {}
+    __check__: ClassVar[Any] = None
+    """A part of the JSON Schema of the object, beside the types of its members: see `checks`."""
 
     __get_pydantic_core_schema__: ClassVar[Any] = classmethod(_field_schema)
 
@@ -269,8 +272,7 @@ class OpenObject(dict[str, Any]):
         }  # fmt: skip
         # The code contains no received data, only the names of the class's members.
         exec(_DECODER.format(hook="" if is_plain else ", dec_hook=dec_hook", members=members), known)  # noqa: S102
-        decode: Callable[[Any], Any] = known["decode"]
-        return decode
+        return _with_check(known["decode"], cls)
 
 
 _DECODER = """
@@ -340,8 +342,23 @@ def _is_as_parsed(hint: Any) -> bool:
     return all(option in (str, bool, int) or get_origin(option) is Literal for option in options)
 
 
+def _with_check(decode: Callable[[Any], Any], kind: Any) -> Callable[[Any], Any]:
+    """Return a decoder of a type with its check, if it has one."""
+    if kind.__check__ is None:
+        return decode
+    from mcpspec.support.checks import check_value  # here, since few types have one
+
+    def decode_checked(value: Any) -> Any:
+        made = decode(value)
+        check_value(value, kind.__check__, kind.__module__, fits)
+        return made
+
+    return decode_checked
+
+
 class _UntaggedMeta(type):
     __union__: Callable[[], Any]
+    __check__: Any
 
     __get_pydantic_core_schema__ = _field_schema
 
@@ -373,12 +390,15 @@ class _UntaggedMeta(type):
                     error = error or caught
             raise ValueError(str(error))
 
-        return decode
+        return _with_check(decode, cls)
 
 
-def untagged(name: str, module: str, union: Callable[[], Any]) -> Any:
-    """Return a union without a tag as a type that msgspec decodes through `dec_hook`."""
-    return _UntaggedMeta(name, (), {"__module__": module, "__union__": staticmethod(union)})
+def untagged(name: str, module: str, union: Callable[[], Any], check: Any = None) -> Any:
+    """Return a union without a tag as a type that msgspec decodes through `dec_hook`.
+
+    It may also be a single type, with a `check` of its values, as JSON Schema.
+    """
+    return _UntaggedMeta(name, (), {"__module__": module, "__union__": staticmethod(union), "__check__": check})
 
 
 _ABSENT = (None, NoneType, UnsetType)
@@ -387,7 +407,7 @@ _ABSENT = (None, NoneType, UnsetType)
 
 @cache
 def _widen(left: Any, right: Any) -> Any:
-    members: Any = Union[(*spread_union(left), *spread_union(right))]
+    members: Any = Union[(*spread_member(left), *spread_member(right))]
     name = " | ".join(getattr(kind, "__name__", str(kind)) for kind in (left, right))
     return untagged(name, __name__, lambda: members)
 

@@ -292,7 +292,7 @@ def _reaches_nullable(kind: Any) -> bool:
             seen.add(option)
             shape = shape_of(option)
             if shape is None:
-                pending += get_args(option)
+                pending += [option] if hasattr(option, "__union__") else get_args(option)
                 continue
             if _nullable_members(shape):
                 return True

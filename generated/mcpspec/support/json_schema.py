@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from importlib.resources import files
 from typing import Any
@@ -14,7 +14,7 @@ from mcpspec.support.lazy import check_version
 from mcpspec.support.objects import is_array, is_object, spread_union
 from mcpspec.support.structs import OpenObject, declared_struct
 
-__all__ = ["custom_schema", "inline_definitions", "load_json_schema"]
+__all__ = ["custom_schema", "inline_definitions", "load_json_schema", "without_references"]
 
 _PREFIX = "#/$defs/"
 
@@ -83,10 +83,17 @@ def custom_schema(kind: Any, outer: tuple[Any, ...] = ()) -> dict[str, Any]:
     if kind in outer:
         return {"title": kind.__name__, **({} if is_union else {"type": "object"})}
     schema_of = partial(_complete_schema, outer=(*outer, kind))
+    check = without_references(kind.__check__ or {})
     if is_union:
-        return {"title": kind.__name__, "anyOf": [schema_of(option) for option in spread_union(kind)]}
+        options = [schema_of(option) for option in spread_union(kind)]
+        return {"title": kind.__name__, **(options[0] if check and len(options) == 1 else {"anyOf": options}), **check}
     doc = class_doc(kind)
-    return {**schema_of(declared_struct(kind)), **({"description": doc} if doc else {})}
+    return {**schema_of(declared_struct(kind)), **({"description": doc} if doc else {}), **check}
+
+
+def without_references(check: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keywords of a check that refer to no definitions, which the schema of one type does not have."""
+    return {key: value for key, value in check.items() if not any(_list_references({key: value}))}
 
 
 def _complete_schema(hint: Any, outer: tuple[Any, ...]) -> dict[str, Any]:

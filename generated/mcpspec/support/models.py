@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache, partial
+from importlib import import_module
 from threading import RLock
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeVar, cast
 from typing import Annotated as TypingAnnotated
@@ -38,9 +39,10 @@ if TYPE_CHECKING:
     from typing_extensions import TypeForm
 
 __all__ = [
-    "ClosedModel", "DecodeError", "Model", "TypingAnnotated", "UnionMeta", "complete", "constant", "dec_hook", "decode",
-    "enc_hook", "encode", "encode_with", "explain_text", "explain_value", "from_builtins", "reject_non_finite",
-    "schema_hook", "serialize_with", "to_builtins", "union", "union_members", "untagged", "validate",
+    "Checked", "ClosedModel", "DecodeError", "Model", "TypingAnnotated", "UnionMeta", "checked", "complete", "constant",
+    "dec_hook", "decode", "enc_hook", "encode", "encode_with", "explain_text", "explain_value", "from_builtins",
+    "regex", "reject_non_finite", "schema_hook", "serialize_with", "to_builtins", "union", "union_members", "untagged",
+    "validate",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -211,6 +213,55 @@ class ClosedModel(Model):
         model_config = ConfigDict(extra="forbid")
 
 
+regex: Final = re.compile
+"""Compiles a pattern, so that Pydantic matches as msgspec does."""
+
+
+def _with_check(schema: core_schema.CoreSchema, check: dict[str, Any], module: str) -> core_schema.CoreSchema:
+    """Return the schema of a type with a check of its values, as they would be encoded."""
+    from mcpspec.support.checks import check_value  # here, since few types have one
+
+    def validate(value: Any, make: Callable[[Any], Any]) -> Any:
+        made = make(value)
+        check_value(to_builtins(made), check, module, _fits)
+        return made
+
+    return core_schema.no_info_wrap_validator_function(validate, schema)
+
+
+class Checked:
+    """Base of objects with a check: what a schema says of them beside the types of their members."""
+
+    __check__: ClassVar[dict[str, Any]]
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler, /) -> core_schema.CoreSchema:
+        return _with_check(handler(source), cls.__check__, cls.__module__)
+
+
+class _Check:
+    """Marker of a type with a check."""
+
+    def __init__(self, check: dict[str, Any], module: str) -> None:
+        self.__check__ = check
+        self.__module__ = module
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        return _with_check(handler(source), self.__check__, self.__module__)
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        from mcpspec.support.json_schema import without_references  # here, since models alone do not need msgspec
+
+        return {**handler(schema), **without_references(self.__check__)}
+
+
+def checked(check: dict[str, Any], module: str) -> Any:
+    """Return a marker for `Annotated`: values have to pass a check, whose references are types of a module."""
+    return _Check(check, module)
+
+
 class _Untagged:
     """Marker of a union without a tag, whose members are tried, best fit first."""
 
@@ -250,7 +301,8 @@ class UnionMeta(type):
 
     __union__: Callable[[], Any]
     __value__: Any
-    __alias__: TypeAliasType
+    __alias__: Callable[[], TypeAliasType]
+    __check__: Any
 
     def __instancecheck__(cls, value: object) -> bool:
         return isinstance(value, _runtime_classes(cls))
@@ -259,7 +311,7 @@ class UnionMeta(type):
         return issubclass(kind, _runtime_classes(cls))
 
     def __get_pydantic_core_schema__(cls, _source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
-        return handler.generate_schema(cls.__alias__)
+        return handler.generate_schema(cls.__alias__())
 
 
 def union(name: str, module: str, members: Any, *marks: Any) -> Any:
@@ -268,10 +320,35 @@ def union(name: str, module: str, members: Any, *marks: Any) -> Any:
 
 
 def union_members(name: str, module: str, members: Any, *marks: Any) -> dict[str, Any]:
-    """Return the attributes of the class of a union."""
-    hint: Any = Annotated[(members, *marks)] if marks else members
-    alias = cast(Any, TypeAliasType)(name, hint)  # checkers allow it only as a definition
-    return {"__module__": module, "__union__": staticmethod(lambda: hint), "__value__": hint, "__alias__": alias}
+    """Return the attributes of the class of a union. `members` are a text if they refer to the union itself."""
+
+    @cache
+    def hint() -> Any:
+        found = eval(members, {}, _NamesOf(module)) if isinstance(members, str) else members  # noqa: S307  # of the module
+        return Annotated[(found, *marks)] if marks else found
+
+    @cache
+    def alias() -> TypeAliasType:
+        made: TypeAliasType = cast(Any, TypeAliasType)(name, hint())  # checkers allow it only as a definition
+        return made
+
+    check = next((mark.__check__ for mark in marks if isinstance(mark, _Check)), None)
+    made = {"__module__": module, "__union__": staticmethod(hint), "__check__": check, "__alias__": staticmethod(alias)}
+    return made if isinstance(members, str) else {**made, "__value__": hint()}
+
+
+class _NamesOf(dict[str, Any]):
+    """The names of a module, which makes its types when they are first used."""
+
+    def __init__(self, module: str) -> None:
+        super().__init__()
+        self._module = module
+
+    def __missing__(self, name: str) -> Any:
+        try:
+            return getattr(import_module(self._module), name)
+        except AttributeError:
+            raise KeyError(name) from None  # one of Python's own
 
 
 @cache

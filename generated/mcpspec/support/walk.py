@@ -62,7 +62,8 @@ def _walk_object(value: dict[str, Any], options: list[Any], path: Path) -> Itera
 
 @cache
 def _options(hint: Any) -> list[Any]:
-    return [_strip_bounds(option) for option in spread_union(hint) if option is not NoneType]
+    options = [_strip_bounds(option) for option in spread_union(hint) if option is not NoneType]
+    return [leaf for option in options for leaf in (_options(option) if hasattr(option, "__union__") else [option])]
 
 
 @cache

@@ -1,0 +1,158 @@
+"""Keywords that no type expresses: in the protocol's own types, in their errors and schemas, and what is ignored."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpspec_codegen.__main__ import main
+from tests.cases import each
+from tests.codegen.helpers import SCHEMA, Schema, compiled, python, write_json
+from tests.docs.keywords import CASES, compiled_package, definitions_of
+
+_TEXT: Schema = {"type": "string"}
+_POINT: Schema = {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}
+
+_IMPORT_ALL = """
+import importlib, pkgutil, mcpspec
+for module in pkgutil.walk_packages(mcpspec.__path__, "mcpspec."):
+    found = importlib.import_module(module.name)
+    for name in getattr(found, "__all__", ()):
+        getattr(found, name)
+from mcpspec import LATEST, revision
+for types in (revision(LATEST).structs, revision(LATEST).exact.models):
+    tool = types.decode('{"name": "a", "inputSchema": {"type": "object"}, "novel0": ["a", "b"]}', types.Tool)
+    assert types.to_builtins(tool)["novel0"] == ["a", "b"]
+"""
+
+
+def test_a_revision_with_every_keyword_is_whole(tmp_path: Path) -> None:
+    """Every name of every module can be imported, those of `mcpspec.compat` included."""
+    named = definitions_of(CASES)
+
+    def add(defs: Schema) -> None:
+        defs.update(named)
+        members = [{"type": "array", "items": _TEXT, "uniqueItems": True}, {**_TEXT, "pattern": "^a"}]
+        members += [{"$ref": f"#/$defs/Case{number}T"} for number in range(len(CASES))]
+        defs["Tool"]["properties"].update({f"novel{number}": member for number, member in enumerate(members)})
+
+    python(compiled(tmp_path, add), _IMPORT_ALL)
+
+
+_FAULTS: list[tuple[str, Schema, Any, str]] = [
+    ("unique", {"type": "array", "uniqueItems": True}, ["a", "b", "a"],
+     "v[2]: expected items that differ, got one again"),
+    ("prefix", {"type": "array", "prefixItems": [_TEXT, {"type": "integer"}]}, ["a", "b"],
+     'v[1]: expected integer, got "b"'),
+    ("contains", {"type": "array", "contains": {"const": 1}}, [2],
+     'v: expected at least 1 items that fit {"const": 1}, got 0'),
+    ("members", {**_POINT, "minProperties": 2}, {"x": 1}, "v: expected at least 2 members, got 1"),
+    ("entries", {"type": "object", "minProperties": 1}, {}, "v: expected at least 1 members, got 0"),
+    ("others", {**_POINT, "additionalProperties": _TEXT}, {"x": 1, "y": 2}, "v.y: expected string, got 2"),
+    ("names", {"type": "object", "propertyNames": {"pattern": "^a"}}, {"b": 1},
+     'v.b: not allowed as a name: expected a text that matches ^a, got "b"'),
+    ("dependent", {**_POINT, "dependentRequired": {"x": ["y"]}}, {"x": 1}, "v.y: required beside x, but missing"),
+    ("constant", {"const": True}, False, "v: expected true, got false"),
+    ("multiple", {"type": "number", "multipleOf": 0.1}, 0.25, "v: expected a multiple of 0.1, got 0.25"),
+    ("whole", {"type": "integer", "multipleOf": 2}, 3, "v: expected a multiple of 2, got 3"),
+    ("pattern", {**_TEXT, "pattern": "^a"}, "b", 'v: expected a text that matches ^a, got "b"'),
+    ("not", {"not": {"type": "null"}}, None, 'v: expected not to fit {"type": "null"}'),
+    ("type first", {**_POINT, "minProperties": 2}, {"x": "1"}, 'v.x: expected integer, got "1"'),
+    ("union", {"anyOf": [_TEXT, {"type": "array", "items": _TEXT, "uniqueItems": True}]}, ["a", "a"],
+     "v[1]: expected items that differ, got one again"),
+]  # fmt: skip
+
+
+def test_errors_of_both_libraries_have_the_place_and_the_cause() -> None:
+    named = {f"T{n}": {"type": "object", "properties": {"v": case[1]}} for n, case in enumerate(_FAULTS)}
+    with compiled_package(named) as libraries:
+        found = {
+            (library, case[0]): _error(types, f"T{number}", {"v": case[2]})
+            for number, case in enumerate(_FAULTS)
+            for library, types in libraries.items()
+        }
+    assert found == {(library, case[0]): case[3] for library in libraries for case in _FAULTS}
+
+
+def _error(types: Any, name: str, value: Any) -> str:
+    try:
+        types.decode(json.dumps(value), getattr(types, name))
+    except types.DecodeError as error:
+        return str(error)
+    return "no error"
+
+
+def test_a_check_is_in_the_schemas_of_types() -> None:
+    with compiled_package({"T": {"type": "array", "items": _TEXT, "uniqueItems": True}}) as libraries:
+        import msgspec
+        from pydantic import TypeAdapter
+
+        from mcpspec.support.structs import schema_hook
+
+        model: Any = libraries["models"].T
+        made = [
+            msgspec.json.schema(libraries["structs"].T, schema_hook=schema_hook),
+            TypeAdapter(model).json_schema(),
+        ]
+    for schema in made:
+        assert (schema["type"], schema["items"], schema["uniqueItems"]) == ("array", _TEXT, True)
+
+
+def test_constructors_of_models_check() -> None:
+    from pydantic import ValidationError
+
+    with compiled_package({"T": {**_POINT, "additionalProperties": _TEXT}}) as libraries:
+        made = libraries["models"].T(x=1, y="a")
+        assert made.model_extra == {"y": "a"}
+        with pytest.raises(ValidationError, match="y: expected string, got 2"):
+            libraries["models"].T(x=1, y=2)
+        value = libraries["structs"].T(x=1)
+        value["y"] = 2
+        with pytest.raises(libraries["structs"].DecodeError, match="y: expected string, got 2"):
+            libraries["structs"].validate(value)
+
+
+def test_types_without_a_check_cost_nothing() -> None:
+    code = (
+        "import sys; from mcpspec.v2026_07_28 import structs, models\n"
+        "for types in (structs, models):\n"
+        '    types.decode(b\'{"name": "a", "inputSchema": {"type": "object"}}\', types.Tool)\n'
+        'assert "mcpspec.support.checks" not in sys.modules'
+    )
+    python(Path(SCHEMA).parent / "generated", code)
+
+
+_DRAFTS: list[tuple[str, Schema, Any, bool]] = [
+    ("http://json-schema.org/draft-07/schema#", {"items": [_TEXT], "additionalItems": False}, ["a"], True),
+    ("http://json-schema.org/draft-07/schema#", {"items": [_TEXT], "additionalItems": False}, ["a", "b"], False),
+    ("http://json-schema.org/draft-07/schema#", {"items": [_TEXT]}, ["a", 1], True),
+    ("https://json-schema.org/draft/2020-12/schema", {"prefixItems": [_TEXT], "items": False}, ["a", "b"], False),
+]
+
+
+@each("dialect, array, value, is_valid", _DRAFTS)
+def test_lists_of_items_are_those_of_their_draft(
+    dialect: str, array: Schema, value: Any, is_valid: bool, tmp_path: Path
+) -> None:
+    schema = {"$schema": dialect, "$defs": {"T": {"type": "array", **array}}}
+    with compiled_package({}, schema) as libraries:
+        outcomes = {library: _error(types, "T", value) == "no error" for library, types in libraries.items()}
+    assert outcomes == dict.fromkeys(libraries, is_valid)
+
+
+def test_what_is_ignored_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    beside = {"$ref": "#/definitions/Point", "required": ["y"]}
+    members = {"a": {**_TEXT, "x-order": 1}, "b": {**_TEXT, "x-order": 2, "contentEncoding": "base64"}, "c": beside}
+    definitions = {"T": {"type": "object", "properties": members}, "Point": _POINT}
+    path = write_json(tmp_path / "own.json", {"definitions": definitions})
+    assert main(["compile", str(path), "--package", "ignored_keywords", "--out", str(tmp_path)]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("ignored")]
+    assert lines == [
+        "ignored: `contentEncoding` at /definitions/T/properties/b/contentEncoding",
+        "ignored: `x-order` at /definitions/T/properties/a/x-order and 1 more",
+        "ignored: `/definitions/T/properties/c/required`: draft-07 ignores what is beside a `$ref`; declare 2020-12 in "
+        "`$schema`, or use `allOf`",
+    ]

@@ -12,7 +12,7 @@ BOOSTS: Final = {
     "conformance": 1e-3, "architecture.md": 1e-3, "benchmarks.md": 1e-3, "decisions.md": 1e-3, "peers.md": 1e-3,
     "reference/": 1e-6,
 }  # fmt: skip
-"""How much a page counts, by the beginning of its path. In a heading a word counts a thousand times as much as in text."""
+"""How much a page counts, by the beginning of its path. A heading counts a thousand times as much as text."""
 
 
 def boost_of(path: str) -> float:

@@ -19,6 +19,7 @@ from typing import NamedTuple, TypeAlias, TypeVar, cast
 
 import libcst as cst
 
+from mcpspec_codegen.migrate.class_tests import find_class_tests
 from mcpspec_codegen.migrate.import_statements import (
     COMPAT,
     ImportStatement,
@@ -84,18 +85,21 @@ class Migration(NamedTuple):
 
 def migrate_source(text: str, names: TypeNames) -> Migration:
     """Rewrite the imports of one file, and list what is left to do by hand."""
-    if not re.search(r"\bmcp\b|\bmcp_types\b", text):
+    if not re.search(r"\bmcp\b|\bmcp_types\b|\bmcpspec\b", text):
         return Migration(text, [])
     if _measure_depth(text) > _MAX_DEPTH:  # the parser of LibCST would overflow its stack
         return Migration(text, [Note(1, "", _TOO_DEEP)])
     try:
-        return _migrate(text, names)
+        migrated, notes = _migrate(text, names)
+        notes += [Note(*found, _CLASS_TEST) for found in find_class_tests(text) if found.name in names.known]
+        return Migration(migrated, sorted({*notes}))
     except cst.ParserSyntaxError as error:
         return Migration(text, [Note(error.raw_line, "", f"not parsed: {error.message}")])
     except RecursionError:
         return Migration(text, [Note(1, "", _TOO_DEEP)])
 
 
+_CLASS_TEST = "an object of the SDK is an instance of it, but is of another class; use isinstance, or sdk.install()"
 _TOO_DEEP = "nested too deeply for LibCST; edit this file by hand"
 _MAX_DEPTH = 500
 
@@ -116,7 +120,7 @@ def _migrate(text: str, names: TypeNames) -> Migration:
     plan = _plan(Survey(module, findings), names)
     migrated = module.visit(_Replacer(plan.edits)) if plan.edits else module
     assert isinstance(migrated, cst.Module)
-    return Migration(migrated.code, sorted({*plan.notes}))
+    return Migration(migrated.code, plan.notes)
 
 
 _Edit: TypeAlias = cst.CSTNode | cst.FlattenSentinel[cst.SimpleStatementLine] | cst.FlattenSentinel[ImportStatement]

@@ -23,6 +23,7 @@ STRING = "a string; replace it by hand with mcpspec.compat"
 PASSED_ON = "the module is passed on, so the names that are taken from it are unknown; replace it by hand"
 ASSIGNED = "this changes the official module; decide by hand which module is meant"
 UNUSED = "no type is used through it; remove it, or import mcp"
+CLASS_TEST = "an object of the SDK is an instance of it, but is of another class; use isinstance, or sdk.install()"
 STAR = "import the names that are used, and migrate again"
 
 
@@ -43,6 +44,37 @@ def untouched(before: str, *notes: str) -> Case:
 
 
 CASES = {
+    # tests of classes
+    "tests of classes": Case(
+        "from mcp.types import TextContent as T, Tool\n"
+        "if type(x) is T or x.__class__ in (T, Tool) or issubclass(type(x), Tool): ...\n"
+        "known = {T: 1}\n"
+        "@show.register(Tool)\n"
+        "def show_tool(tool: Tool) -> None: ...\n"
+        "if isinstance(x, T) or type(x) is str or issubclass(Own, Tool): ...\n",
+        "from mcpspec.compat import TextContent as T, Tool\n"
+        "if type(x) is T or x.__class__ in (T, Tool) or issubclass(type(x), Tool): ...\n"
+        "known = {T: 1}\n"
+        "@show.register(Tool)\n"
+        "def show_tool(tool: Tool) -> None: ...\n"
+        "if isinstance(x, T) or type(x) is str or issubclass(Own, Tool): ...\n",
+        (
+            f"2: TextContent: {CLASS_TEST}",
+            f"2: Tool: {CLASS_TEST}",
+            f"3: TextContent: {CLASS_TEST}",
+            f"4: Tool: {CLASS_TEST}",
+        ),
+    ),
+    "tests of classes of a module": Case(
+        "from mcp import types as t\nif type(x) == t.Tool: ...\n",
+        "from mcpspec import compat as t\nif type(x) == t.Tool: ...\n",
+        (f"2: Tool: {CLASS_TEST}",),
+    ),
+    "tests of classes by dotted names": Case(
+        "import mcp.types\nif type(x) is not mcp.types.Tool: ...\n",
+        "import mcpspec.compat\nif type(x) is not mcpspec.compat.Tool: ...\n",
+        (f"2: Tool: {CLASS_TEST}",),
+    ),
     # names
     "names": Case(
         "from mcp.types import Tool, TextContent as T\n", "from mcpspec.compat import Tool, TextContent as T\n"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import keyword
 import re
+from collections.abc import Iterable
 from unicodedata import normalize
 
 from pydantic import BaseModel
 
-__all__ = ["is_renamed", "name_attribute", "name_constant", "to_pascal", "to_snake"]
+__all__ = ["is_renamed", "name_attribute", "name_attributes", "name_constant", "to_pascal", "to_snake"]
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
@@ -50,10 +51,21 @@ def name_constant(text: str) -> str:
 
 
 def name_attribute(wire: str, *, in_dict: bool = False) -> str:
-    """Name an attribute: `mimeType`, `x.y/clientInfo`, `class` → `mime_type`, `client_info`, `class_`."""
+    """Name an attribute: `mimeType`, `x/toolName`, `class`, `2d` → `mime_type`, `tool_name`, `class_`, `field_2d`."""
     name = to_snake(wire.rpartition("/")[2])
+    name = "field_" + name if name[:1].isdigit() else name
     taken = _TAKEN | _DICT_NAMES if in_dict else _TAKEN
     return name + "_" if keyword.iskeyword(name) or name in taken else name
+
+
+def name_attributes(wires: Iterable[str], *, in_dict: bool = False) -> dict[str, str]:
+    """Name the attributes of a type. `dict` beside `dict_` becomes `dict__`, since the other one keeps its name."""
+    named = {wire: name_attribute(wire, in_dict=in_dict) for wire in wires}
+    kept = {wire for wire, name in named.items() if wire == name}
+    for wire in [wire for wire, name in named.items() if name == wire + "_"]:
+        while named[wire] in kept:
+            named[wire] += "_"
+    return named
 
 
 _WORDS = re.compile(r"[a-z]+(_[a-z]+)*")

@@ -14,7 +14,6 @@ flat (a property is a reference, a scalar, or a list, map or union of these), an
 from __future__ import annotations
 
 import copy
-import keyword
 import re
 from typing import Any
 
@@ -24,6 +23,7 @@ from mcpspec_codegen.consistency import check_consistency, remove_implied_types
 from mcpspec_codegen.cycles import find_recursive
 from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.exclusive import replace_one_of
+from mcpspec_codegen.identifiers import check_names
 from mcpspec_codegen.inline import hoist_objects
 from mcpspec_codegen.merge import merge_all_of
 from mcpspec_codegen.messages import add_alternatives, inherit_envelope, reference_single_members
@@ -77,30 +77,6 @@ def merge_definitions(schema: Schema, file: str) -> dict[str, Schema]:
     defs = replace_one_of(respell_definitions(schema[definitions_key(schema)]), file)
     defs = remove_implied_types(canonicalise({"$defs": defs}), file)
     return complete_checks(merge_all_of(replace_json_values(defs, file), file))
-
-
-_NAME = re.compile(r"[A-Z][A-Za-z0-9]*")
-_RESERVED = frozenset(
-    {
-        "Any", "ClassVar", "Literal", "TypeAlias", "TYPE_CHECKING", "TypeAliasType", "TypingAnnotated",
-        "ClosedModel", "ConstantStruct", "DecodeError", "Field", "MISSING", "Meta", "Model", "OpenObject",
-        "Struct", "UNSET", "UnsetType",
-    }
-)  # fmt: skip
-"""Names that the generated modules import. `Annotated` is imported, too, but may be a definition."""
-
-
-def check_names(defs: dict[str, Schema], file: str) -> None:
-    """Raise `SchemaError` for a definition whose name cannot be that of a class."""
-    for name in defs:
-        if not _NAME.fullmatch(name):
-            raise SchemaError(
-                file,
-                pointer_text(("$defs", name)),
-                "expected the name of a definition in Pascal case, such as `ToolResult`",
-            )
-        if name in _RESERVED or keyword.iskeyword(name):
-            raise SchemaError(file, pointer_text(("$defs", name)), f"`{name}` is a reserved name")
 
 
 def canonicalise(schema: Schema) -> dict[str, Schema]:
@@ -342,7 +318,7 @@ def mark_members(defs: dict[str, Schema], file: str) -> dict[str, Schema]:
 def _with_members(node: Schema, name: str, file: str) -> Schema:
     properties = node.get("properties", {})
     in_dict = node["x"]["kind"] == "open"
-    attributes = {key: names.name_attribute(key, in_dict=in_dict) for key in properties}
+    attributes = names.name_attributes(properties, in_dict=in_dict)
     by_name: dict[str, str] = {}
     for key, attribute in attributes.items():
         if not attribute.isidentifier() or attribute in by_name or _UNWRITABLE.search(key):

@@ -7,10 +7,11 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from mcpspec_codegen.dialects import is_draft_07, list_ignored_siblings, modernise
 from mcpspec_codegen.errors import SchemaError
+from mcpspec_codegen.identifiers import name_class, name_definitions, rename_definitions
 from mcpspec_codegen.nodes import Schema, definitions_key, is_schema, pointer_text
 from mcpspec_codegen.restore import hoist_definitions
 from mcpspec_codegen.source import read_text
@@ -43,16 +44,20 @@ class OwnSchemas:
     """The definitions of all files of one interface."""
 
     documents: Sequence[OwnDocument]
+    protocol: Collection[str] = ()
+    """The names of the definitions of a revision that they extend."""
 
     @property
     def definitions(self) -> dict[str, Schema]:
-        """The definitions, in the spelling of JSON Schema 2020-12."""
+        """The definitions, in the spelling of JSON Schema 2020-12, under the names of their classes."""
         found = {
             name: modernise(node, old=is_draft_07(document.content))
             for document in self.documents
             for name, node in document.definitions.items()
         }
-        return cast("dict[str, Schema]", hoist_definitions({"$defs": found}, "$defs", self.documents[0].file)["$defs"])
+        file = self.documents[0].file
+        hoisted: dict[str, Schema] = hoist_definitions({"$defs": found}, "$defs", file)["$defs"]
+        return rename_definitions(hoisted, name_definitions(hoisted, file, "$defs", self.protocol))
 
     @property
     def notes(self) -> list[str]:
@@ -61,7 +66,9 @@ class OwnSchemas:
         return [line for found in contents for line in (*list_ignored(found), *list_ignored_siblings(found))]
 
     def error(self, reason: str, name: str, *below: str | int) -> SchemaError:
-        """Return the error about a definition, with its file."""
+        """Return the error about a definition, with its file and its name there."""
+        known = [each for document in self.documents for each in document.definitions]
+        name = name if name in known else next((each for each in known if name_class(each) == name), name)
         document = next((found for found in self.documents if name in found.definitions), self.documents[0])
         return SchemaError(document.file, pointer_text((document.key, name, *below)), reason)
 
@@ -94,7 +101,7 @@ def read_own(paths: Sequence[Path], protocol: Collection[str]) -> OwnSchemas:
             check(document.content, document.file, [*files, *protocol])
         except RecursionError as error:
             raise SchemaError(document.file, "", "nested too deeply") from error
-    return OwnSchemas(documents)
+    return OwnSchemas(documents, protocol)
 
 
 def _read(path: Path) -> Schema:

@@ -19,6 +19,7 @@ from mcpspec_codegen.diff import read_interface
 from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.everyday import ProtocolDefaults, check_protocol_defaults
 from mcpspec_codegen.features import check_facts, features, find_log_level_gaps, find_name_param_gaps
+from mcpspec_codegen.identifiers import name_definitions, rename_definitions
 from mcpspec_codegen.interface import Inherited, Interface, find_inherited, restore_origins, select_reachable
 from mcpspec_codegen.messages import inherit_envelope
 from mcpspec_codegen.methods import (
@@ -295,7 +296,8 @@ class _Compiler:
         schema = errata.apply(source.schema, self.errata, source.version, source.file)
         hoisted = hoist_definitions(schema, key := definitions_key(schema), source.file)
         old = is_draft_07(schema)
-        return {**hoisted, key: {name: modernise(node, old=old) for name, node in hoisted[key].items()}}
+        modern = {name: modernise(node, old=old) for name, node in hoisted[key].items()}
+        return {**hoisted, key: rename_definitions(modern, name_definitions(modern, source.file, key))}
 
     def definitions(self, source: Source) -> dict[str, Schema]:
         """Return the corrected definitions of a source, as the schema spells them, with the envelope of messages."""

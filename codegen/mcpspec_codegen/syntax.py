@@ -9,10 +9,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
 from typing import Any, TypeAlias, cast
-from urllib.parse import unquote
 
 from mcpspec_codegen.budget import SCHEMA_STEPS, spend
 from mcpspec_codegen.errors import Pointer, SchemaError
+from mcpspec_codegen.identifiers import decode_name
 from mcpspec_codegen.nodes import (
     ANNOTATIONS,
     CHECK_LISTS,
@@ -155,7 +155,7 @@ class _Checker:
         ref, prefix = node["$ref"], f"#/{self.key}/"
         if not (isinstance(ref, str) and ref.startswith(prefix)):
             raise fail(f"`$ref` leads to no definition: {ref!r}", "$ref")
-        if not {ref.removeprefix(prefix), unquote(ref.removeprefix(prefix))} & self.names:
+        if not {ref.removeprefix(prefix), decode_name(ref.removeprefix(prefix))} & self.names:
             raise fail(f"`$ref` leads to no definition: {ref!r}", "$ref")
 
 

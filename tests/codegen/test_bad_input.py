@@ -272,14 +272,14 @@ _BAD_WHOLES = [
         "/$defs/ToolNovel/properties",
         "`a.org/size` and `b.org/size` would both be named `size`",
     ),
-    _changed("a property that is no name", _field(_TEXT, **{"3d": _TEXT}), "/$defs/Tool/properties", "no Python name"),
+    _changed("a property that is no name", _field(_TEXT, **{"--": _TEXT}), "/$defs/Tool/properties", "no Python name"),
     _changed(
         "a definition of an inline type's name",
         _both(_field({"type": "object", "properties": {"a": _TEXT}}), _defs(ToolNovel=_TEXT)),
         "/$defs/Tool",
         "would be named `ToolNovel`, which another definition is named already",
     ),
-    _changed("a definition that is no name", _defs(**{"foo-bar": _TEXT}), "/$defs/foo-bar", "name"),
+    _changed("a definition that is no name", _defs(**{"§": _TEXT}), "/$defs/§", "no class can have"),
     _changed(
         "parts that give a property two types",
         _defs(Both={"allOf": [{"$ref": "#/$defs/Tool"}, {"properties": {"name": {"type": "integer"}}}]}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -156,3 +157,35 @@ def test_what_is_ignored_is_reported(tmp_path: Path, capsys: pytest.CaptureFixtu
         "ignored: `/definitions/T/properties/c/required`: draft-07 ignores what is beside a `$ref`; declare 2020-12 in "
         "`$schema`, or use `allOf`",
     ]
+
+
+_NAMES: dict[str, str] = {
+    **{name: f"{name}Definition" for name in ("Any", "Literal", "Field", "Struct", "Model", "Meta", "None")},
+    "foo-bar": "FooBar", "tree": "Tree", "2fast": "Type2fast", "Record<string,string>": "RecordStringString",
+    "a/b~c": "ABC", "Plain": "Plain", "Annotated": "Annotated",
+}  # fmt: skip
+
+
+@each("key", ["$defs", "definitions"])
+def test_each_definition_has_a_name_that_a_class_can_have(key: str) -> None:
+    """References may spell a name with escapes."""
+    escaped = {name: quote(name.replace("~", "~0").replace("/", "~1")) for name in _NAMES}
+    members = {f"m{n}": {"$ref": f"#/{key}/{escaped[name]}"} for n, name in enumerate(_NAMES)}
+    all_of_them = {"type": "object", "properties": members, "required": [*members]}
+    document = {key: {**dict.fromkeys(_NAMES, _POINT), "Whole": all_of_them}}
+    with compiled_package({}, document) as libraries:
+        for types in libraries.values():
+            whole = types.decode(json.dumps({member: {"x": n} for n, member in enumerate(members)}), types.Whole)
+            found = [type(getattr(whole, member)).__name__ for member in members]
+            assert found == [*_NAMES.values()]
+            assert {*_NAMES.values()} <= {*types.__all__}
+
+
+def test_members_of_reserved_names_have_attributes() -> None:
+    members = {"dict": "dict__", "dict_": "dict_", "2fast": "field_2fast", "class": "class_", "int": "int_"}
+    node = {"type": "object", "properties": dict.fromkeys(members, _TEXT), "required": [*members]}
+    with compiled_package({"T": node}) as libraries:
+        for types in libraries.values():
+            made = types.decode(json.dumps({name: name for name in members}), types.T)
+            assert {name: getattr(made, attribute) for name, attribute in members.items()} == {n: n for n in members}
+            assert json.loads(types.encode(made)) == {name: name for name in members}

@@ -106,31 +106,15 @@ _MODULE_OF: dict[str, str] = {
 
 __version__ = "0.1.0"
 
-_SATELLITES = {
-    **dict.fromkeys(("DpopVerifier", "IntrospectionVerifier", "JwtVerifier", "OAuth"), "auth"),
-    **dict.fromkeys(("ClientPool", "Gateway"), "gateway"),
-    "Recorder": "cli",
-    **dict.fromkeys(
-        ("ClientGroup", "LlmApi", "ServerEntry", "call_for", "connect_all", "load_config", "tools_for"), "hosts"
-    ),
-    "HttpProtocol": "http",
-    **dict.fromkeys(("Telemetry", "instrument", "uninstrument"), "otel"),
-    **dict.fromkeys(("RedisStore", "RedisTaskStore"), "redis"),
-    **dict.fromkeys(("ClientTasks", "MemoryTaskStore", "ServerTasks", "TaskLimits", "TaskStore"), "extensions.tasks"),
-}
-"""Names of satellites, and the modules that have these, which begin with the extra that installs the satellite."""
-
 
 def __getattr__(name: str) -> object:
     """Import a public name when it is first used."""
     if name in ("sync", "types"):
         return import_module(f"typedmcp.{name}")
     if (module := _MODULE_OF.get(name)) is None:
-        from typedmcp.satellites import find_in_satellite, missing_name
+        from typedmcp.satellites import find_elsewhere
 
-        if name in _SATELLITES:
-            return find_in_satellite(__name__, name, _SATELLITES[name])
-        raise missing_name(name)
+        return find_elsewhere(name)
     value: object = getattr(import_module(f"{__name__}.{module}"), name)
     globals()[name] = value
     return value

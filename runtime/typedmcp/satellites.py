@@ -16,7 +16,7 @@ import msgspec
 
 from typedmcp.errors import moved
 
-__all__ = ["alias_satellite", "find_in_satellite", "load_satellite", "missing_name", "satellite_names"]
+__all__ = ["alias_satellite", "find_elsewhere", "find_in_satellite", "load_satellite", "satellite_names"]
 
 
 def load_satellite(name: str, module: str, use: str = "") -> Any:
@@ -57,16 +57,19 @@ def satellite_names(owner: str, names: Collection[str], module: str) -> Callable
     return find
 
 
-def missing_name(name: str) -> Exception:
-    """Return the error for a name that `typedmcp` does not have.
+def find_elsewhere(name: str) -> Any:
+    """Return what a name of `typedmcp` stands for in a satellite, by the table of `other_names.json`.
 
-    It says what to use in place of a name of mcp 1.x, mcp 2.x or fastmcp, and where a type of the protocol is: then it
-    is an `ImportError`, since `from typedmcp import …` replaces the text of an `AttributeError`.
+    Raises `ImportError` for a name of a satellite that is not installed, for a type of the protocol, and for a name of
+    mcp 1.x, mcp 2.x or fastmcp, with what to use: `from typedmcp import …` replaces the text of an `AttributeError`,
+    which other names raise.
     """
-    names: dict[str, list[str]] = msgspec.json.decode(Path(__file__).with_name("other_names.json").read_bytes())
-    hint, *places = names.get(name, [""])
+    names = msgspec.json.decode(Path(__file__).with_name("other_names.json").read_bytes())
+    if name in names["satellites"]:
+        return find_in_satellite("typedmcp", name, names["satellites"][name])
+    hint, *places = names["others"].get(name, [""])
     if not hint and name[:1].isupper() and hasattr(import_module("typedmcp.types"), name):
         hint = f"it is a type of the protocol: from typedmcp.types import {name}"
     text = f"module 'typedmcp' has no attribute {name!r}"
     others = (moved(name, "mcp1", f"from typedmcp_mcp1.{place} import {name}") for place in places)
-    return ImportError("; as in mcp 1.x, ".join([f"{text}; {hint}", *others])) if hint else AttributeError(text)
+    raise ImportError("; as in mcp 1.x, ".join([f"{text}; {hint}", *others])) if hint else AttributeError(text)

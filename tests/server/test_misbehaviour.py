@@ -565,12 +565,22 @@ def test_an_error_names_the_invalid_option(options: Json, said: str) -> None:
         typedmcp.ServerConfig(Tools(), **options)
 
 
-def test_serve_async_rejects_the_name_of_a_transport_that_it_does_not_have() -> None:
+@each(
+    "name, said",
+    [
+        ("websocket", "'http', not 'websocket'$"),
+        ("streamable-http", "'http', not 'streamable-http': 'http' serves it$"),
+        ("sse", "'http', not 'sse': 'http' with sse_path=\"/sse\" serves it$"),
+    ],
+)
+def test_serving_rejects_the_name_of_a_transport_that_it_does_not_have(name: Any, said: str) -> None:
     async def main() -> None:
-        with pytest.raises(typedmcp.UsageError, match="transport must be a Transport or 'http', not 'stdio'"):
-            await typedmcp.serve_async(Tools(), "stdio")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        with pytest.raises(typedmcp.UsageError, match=f"transport must be a Transport, 'stdio' or {said}"):
+            await typedmcp.serve_async(Tools(), name)
 
     run(main)
+    with pytest.raises(typedmcp.UsageError, match=f"transport must be 'stdio' or {said}"):
+        typedmcp.serve(Tools(), name)
 
 
 class HalfTransport:
@@ -584,7 +594,7 @@ class HalfTransport:
 
 def test_an_error_names_the_members_that_a_transport_lacks() -> None:
     async def main() -> None:
-        said = "HalfTransport lacks: is_congested, drain, close"
+        said = "HalfTransport, which lacks: is_congested, drain, close"
         with pytest.raises(typedmcp.UsageError, match=said):
             await typedmcp.serve_async(Tools(), HalfTransport())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
         with pytest.raises(typedmcp.UsageError, match="to be a transport it lacks: is_congested, drain, close"):

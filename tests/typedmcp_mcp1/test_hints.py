@@ -12,7 +12,7 @@ import typedmcp
 from tests.cases import each
 from tests.paths import ROOT
 
-NAMES: dict[str, list[str]] = json.loads((ROOT / "runtime" / "typedmcp" / "other_names.json").read_bytes())
+NAMES: dict[str, list[str]] = json.loads((ROOT / "runtime" / "typedmcp" / "other_names.json").read_bytes())["others"]
 
 
 @each("name", sorted(NAMES))

@@ -73,31 +73,42 @@ def serve(
             sys.stderr.write(_TERMINAL_HINT)
         _run(_serve_stdio(config), config.connection_grace * CANCELLATION_SHARE)
     else:
-        raise UsageError(f"transport must be 'stdio' or 'http', not {transport!r}")
+        raise UsageError(f"transport must be 'stdio' or 'http', not {_describe(transport)}")
 
 
 async def serve_async(
     handler: object,
-    transport: Transport | Literal["http"],
+    transport: Transport | Literal["stdio", "http"] = "stdio",
     *,
     host: str | None = None,
     port: int | None = None,
     **options: Unpack[AsgiOptions],
 ) -> None:
-    """Serve a handler over a transport until that ends, or over HTTP. Cancel the call to end at once.
+    """Serve a handler in this event loop: over standard input and output, over a transport, or over HTTP.
 
-    Options and exceptions are those of `serve`.
+    It ends when the client closes its side or the transport ends. Cancel the call to end at once: signals are left to
+    the program. Options and exceptions are those of `serve`.
     """
     if transport == "http":
         await _http_server(handler, host, port, options)[0].serve()
+        return
+    _reject_http_options(host, port, options)
+    config = as_config(handler, options)
+    if transport == "stdio":
+        async with stdio() as stream:
+            await ServerConnection(config, stream).run()
+    elif missing := missing_members(transport):
+        raise UsageError(f"transport must be a Transport, 'stdio' or 'http', not {_describe(transport, *missing)}")
     else:
-        _reject_http_options(host, port, options)
-        if isinstance(transport, str):
-            raise UsageError(f"transport must be a Transport or 'http', not {transport!r}; serve serves over stdio")
-        if missing := missing_members(transport):
-            kind = type(transport).__name__
-            raise UsageError(f"transport must be a Transport or 'http'; {kind} lacks: {', '.join(missing)}")
-        await ServerConnection(as_config(handler, options), transport).run()
+        await ServerConnection(config, transport).run()
+
+
+def _describe(transport: object, *missing: str) -> str:
+    """Describe what is no transport. The official SDK has other names for HTTP."""
+    if not isinstance(transport, str):
+        return f"{type(transport).__name__}, which lacks: {', '.join(missing)}"
+    others = {"streamable-http": "'http' serves it", "sse": "'http' with sse_path=\"/sse\" serves it"}
+    return f"{transport!r}{f': {others[transport]}' if transport in others else ''}"
 
 
 def _reject_http_options(host: str | None, port: int | None, options: Mapping[str, object]) -> None:

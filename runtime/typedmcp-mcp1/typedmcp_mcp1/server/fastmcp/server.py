@@ -267,7 +267,7 @@ class FastMCP(Generic[LifespanResultT]):
                     icons=icons,
                     annotations=annotations,
                     meta=meta,
-                    fn=lambda: template.read({}, self.get_context()),
+                    fn=lambda: template.call({}, self.get_context()),
                 )
             )
             return function

@@ -198,12 +198,16 @@ class ResourceTemplate:
         found = self._pattern.fullmatch(uri)
         return None if found is None else {name: unquote(value) for name, value in found.groupdict().items()}
 
+    async def call(self, variables: Mapping[str, str], context: Context[Any, Any, Any] | None) -> Any:
+        """Call the function with the variables of a URI, and return what it returns."""
+        values = self._arguments.convert(variables)
+        if self._context is not None:
+            values[self._context] = context
+        return await call(self.fn, values)
+
     async def read(self, variables: Mapping[str, str], context: Context[Any, Any, Any] | None) -> str | bytes:
-        """Call the function with the variables of a URI. Raises `ValueError` with what it raises."""
+        """Return the content for the variables of a URI. Raises `ValueError` with what the function raises."""
         try:
-            values = self._arguments.convert(variables)
-            if self._context is not None:
-                values[self._context] = context
-            return await _to_content(await call(self.fn, values))
+            return await _to_content(await self.call(variables, context))
         except Exception as error:
             raise ValueError(f"Error creating resource from template: {error}") from error

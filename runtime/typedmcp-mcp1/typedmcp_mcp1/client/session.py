@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from types import TracebackType
@@ -18,7 +19,7 @@ from typedmcp.types import to_builtins
 from typedmcp_mcp1 import types
 from typedmcp_mcp1.client.targets import HttpTarget
 from typedmcp_mcp1.shared.context import RequestContext
-from typedmcp_mcp1.shared.exceptions import to_mcp_error, to_remote_error
+from typedmcp_mcp1.shared.exceptions import McpError, to_mcp_error, to_remote_error
 from typedmcp_mcp1.shared.session import ProgressFnT
 from typedmcp_mcp1.streams import transport_of
 
@@ -317,7 +318,8 @@ class ClientSession:
         from typedmcp_mcp1.server.lowlevel.validation import find_schema_fault  # few clients call such tools
 
         if name not in self._schemas:
-            await self.list_tools()
+            with suppress(McpError):  # a server may call tools that it does not list
+                await self.list_tools()
         schema = self._schemas.get(name)
         if schema is None:
             return

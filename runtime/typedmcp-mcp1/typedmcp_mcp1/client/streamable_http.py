@@ -15,11 +15,16 @@ _OF_HTTPX = {"accept", "accept-encoding", "connection", "host", "user-agent", "c
 """Headers that an httpx client has by itself."""
 
 
+def _no_session_id() -> str | None:
+    """Return None: the id of a session is a secret of the client beneath."""
+    return None
+
+
 @asynccontextmanager
 async def streamable_http_client(
     url: str, *, http_client: Any = None, terminate_on_close: bool = True
 ) -> AsyncGenerator[tuple[HttpTarget, HttpTarget, Callable[[], str | None]]]:
-    """Yield what stands for the streams of a server, for a `ClientSession`, and a function for the id of the session.
+    """Yield what stands for the streams of a server, for a `ClientSession`, and a function that returns None.
 
     Headers and sign-in of `http_client`, a client of httpx, are used for all requests. The rest of it is not.
     """
@@ -27,7 +32,7 @@ async def streamable_http_client(
     headers = {name: value for name, value in given.items() if name.lower() not in _OF_HTTPX}
     auth = getattr(http_client, "auth", None)
     target = HttpTarget(url, headers=headers or None, auth=to_credentials(auth, url))
-    yield target, target, lambda: target.session_id
+    yield target, target, _no_session_id
 
 
 @asynccontextmanager
@@ -40,9 +45,9 @@ async def streamablehttp_client(
     httpx_client_factory: Any = None,
     auth: Any = None,
 ) -> AsyncGenerator[tuple[HttpTarget, HttpTarget, Callable[[], str | None]]]:
-    """Yield what stands for the streams of a server, for a `ClientSession`, and a function for the id of the session.
+    """Yield what stands for the streams of a server, for a `ClientSession`, and a function that returns None.
 
     The times and the factory have no effect: a call has the time that the session gives it.
     """
     target = HttpTarget(url, headers=headers, auth=to_credentials(auth, url))
-    yield target, target, lambda: target.session_id
+    yield target, target, _no_session_id

@@ -15,8 +15,6 @@ class HttpTarget:
     def __init__(self, url: str, **options: Any) -> None:
         self.url: str = url
         self.options: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-        self.session_id: str | None = None
-        """The id of the session, once the server has given one."""
 
     async def receive(self) -> Any:
         """Raise `UsageError`: a `ClientSession` reads the messages."""

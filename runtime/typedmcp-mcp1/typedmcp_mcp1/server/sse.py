@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import typedmcp
 from typedmcp.errors import UsageError
@@ -14,7 +13,7 @@ from typedmcp_mcp1.server.transport_security import TransportSecuritySettings
 
 __all__ = ["SseServerTransport"]
 
-_SSE_PATH = "/sse"
+_SSE_PATH, _NO_PATH = "/sse", "/no-such-endpoint"
 _MESSAGES_PATH = "/messages"
 
 
@@ -25,9 +24,9 @@ class _OpenedStream:
         self._transport = transport
         self._request = scope, receive, send
 
-    async def serve_request(self, server: object, config: typedmcp.ServerConfig) -> None:
+    async def serve_request(self, config: typedmcp.ServerConfig) -> None:
         """Serve the stream until its client leaves."""
-        await self._transport.serve(server, config, *self._request)
+        await self._transport.serve(config, *self._request)
 
     async def receive(self) -> Any:
         """Raise `UsageError`: the messages of this stream are read by `Server.run`."""
@@ -48,9 +47,10 @@ class SseServerTransport:
     ) -> None:
         if "://" in endpoint or endpoint.startswith("//") or "?" in endpoint or "#" in endpoint:
             raise ValueError(f"{endpoint!r} is not a path: the endpoint is one, such as /messages/")
-        self._endpoint = endpoint if endpoint.startswith("/") else f"/{endpoint}"
+        self._endpoint = f"/{endpoint.strip('/')}" if endpoint.strip("/") else _MESSAGES_PATH
         self._security = security_settings or TransportSecuritySettings.open()
-        self._apps: WeakKeyDictionary[Any, AsgiApp] = WeakKeyDictionary()
+        self._app: AsgiApp | None = None
+        self._streams = 0
 
     @asynccontextmanager
     async def connect_sse(self, scope: Any, receive: Any, send: Any) -> AsyncGenerator[tuple[Any, Any]]:
@@ -58,27 +58,28 @@ class SseServerTransport:
         stream = _OpenedStream(self, scope, receive, send)
         yield stream, stream
 
-    async def serve(self, server: object, config: typedmcp.ServerConfig, scope: Any, receive: Any, send: Any) -> None:
-        """Serve the event stream of a client of a server."""
-        app = self._apps.get(server)
-        if app is None:
-            messages = self._endpoint.rstrip("/") or _MESSAGES_PATH
-            options: dict[str, Any] = {"path": "/no-such-endpoint", "sse_path": _SSE_PATH, "messages_path": messages}
-            app = self._apps[server] = typedmcp.asgi(config, **options, **self._security.allowed())
-        root = _root_of(scope)
-        await app({**scope, "path": root + _SSE_PATH, "root_path": root}, receive, send)
+    async def serve(self, config: typedmcp.ServerConfig, scope: Any, receive: Any, send: Any) -> None:
+        """Serve the event stream of a client. All streams have one application, which ends with the last of them."""
+        root: str = scope.get("root_path", "").rstrip("/")
+        app, self._streams = self._app or self._make_app(config), self._streams + 1
+        self._app = app
+        try:
+            await app({**scope, "path": root + _SSE_PATH, "root_path": root}, receive, send)
+        finally:
+            self._streams -= 1
+            if not self._streams:
+                self._app = None
+                await app.close()
+
+    def _make_app(self, config: typedmcp.ServerConfig) -> AsgiApp:
+        paths: Any = {"path": _NO_PATH, "sse_path": _SSE_PATH, "messages_path": self._endpoint}
+        return typedmcp.asgi(config, **paths, **self._security.allowed())
 
     async def handle_post_message(self, scope: Any, receive: Any, send: Any) -> None:
         """Take a message of a client: an ASGI application."""
-        for app in self._apps.values():
-            messages = self._endpoint.rstrip("/") or _MESSAGES_PATH
-            await app({**scope, "path": messages, "root_path": ""}, receive, send)
-            return
-        from starlette.responses import Response
+        if self._app is not None:
+            await self._app({**scope, "path": self._endpoint, "root_path": ""}, receive, send)
+        else:
+            from starlette.responses import Response
 
-        await Response("no client is connected", 404)(scope, receive, send)
-
-
-def _root_of(scope: Any) -> str:
-    root: str = scope.get("root_path", "")
-    return root.rstrip("/")
+            await Response("no client is connected", 404)(scope, receive, send)

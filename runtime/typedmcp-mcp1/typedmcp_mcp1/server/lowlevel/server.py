@@ -289,7 +289,7 @@ class Server(Generic[LifespanResultT, RequestT]):
         """Serve a pair of streams until they end. `raise_exceptions` and `stateless` change nothing here."""
         config = self.configure(initialization_options)
         if (serve := getattr(read_stream, "serve_request", None)) is not None:  # of HTTP with SSE
-            await serve(self, config)
+            await serve(config)
         else:
             await typedmcp.serve_async(config, transport_of(read_stream, write_stream))
 

@@ -15,7 +15,8 @@ the last one optimized, which takes the compiler minutes: it is for the benchmar
 without arguments.
 
 The other environments are for packages that use the SDK's types. `adapters` and `proxy` have the source of the package
-in the folder `source`, because only the source has tests. All of these, `py1` and `py2` have the checkout's `mcpspec`.
+in the folder `source`, because only the source has tests, and `examples-1` and `examples-fastmcp-2` that of the
+libraries, because only the source has examples. All but these last two, `py1` and `py2` have the checkout's `mcpspec`.
 """
 
 from __future__ import annotations
@@ -71,6 +72,8 @@ NODE_PACKAGES = {
     "authserver": ["oidc-provider@9.13.3"],
     "apps": ["@modelcontextprotocol/ext-apps@2.0.4"],
 }
+OURS = ["pip==26.3", "msgspec>=0.22,<1", "jsonschema-rs>=0.60,<1", "httptools>=0.6.4,<1", "uvicorn>=0.34,<1"]
+"""What the packages of this checkout need in the environments of examples, which run on them from their source."""
 USERS = {
     "adapters": [
         "mcp==1.30.0",
@@ -96,9 +99,17 @@ USERS = {
     ],
     "pydantic-ai-1": ["pydantic-ai-slim==2.68.0", "fastmcp-slim[client]==3.4.11", "mcp==1.30.0", MCPSPEC],
     "pydantic-ai-2": ["pydantic-ai-slim==2.68.0", "fastmcp-slim[client]==4.2.3", "mcp==2.3.0", MCPSPEC],
+    "examples-1": ["mcp==1.30.0", "click==8.3.1", "pillow==12.0.0", *OURS],
+    "examples-fastmcp-2": ["fastmcp==2.14.7", *OURS],
 }
-"""Environments for packages that use the SDK's types, with the dependencies of the packages and of their tests."""
-SOURCES = {"adapters": "langchain-mcp-adapters==0.3.2", "proxy": "mcp-proxy==0.13.0"}
+"""Environments for packages that use the SDK's types, with the dependencies of the packages and of their tests, and for
+the examples of other libraries."""
+SOURCES = {
+    "adapters": "langchain-mcp-adapters==0.3.2",
+    "proxy": "mcp-proxy==0.13.0",
+    "examples-1": "mcp==1.30.0",
+    "examples-fastmcp-2": "fastmcp==2.14.7",
+}
 """Source distributions by the environment that has their dependencies."""
 
 

@@ -1,0 +1,20 @@
+"""Programs for the official SDK 1.x and for fastmcp 2 run with other imports, and docs/mcp1.md says how they differ."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.interop.programs import PAGE, compare_all, find_unexplained, is_installed, list_programs, render, with_tables
+
+pytestmark = pytest.mark.long
+
+
+@pytest.mark.skipif(not is_installed(), reason="the examples are not installed: run `make interop`")
+def test_programs_of_others_run_with_other_imports_and_answer_as_the_page_says() -> None:
+    programs = list_programs()
+    assert len(programs) >= 40
+    assert {each.changed_lines for each in programs} <= set(range(1, 8))
+    found = [*compare_all(programs)]
+    assert find_unexplained(found) == []
+    page = PAGE.read_text(encoding="utf-8")
+    assert with_tables(page, render(found)) == page

@@ -1,7 +1,7 @@
 """Replace `oneOf` by `anyOf`, which accepts the same values if no value fits two of the members.
 
 Members count as exclusive if their types differ, if their constants differ, or if they are objects that a required
-member tells apart. Anything else is rejected: the types cannot express "exactly one of these".
+member tells apart. Anything else becomes a check: the types cannot express "exactly one of these".
 """
 
 from __future__ import annotations
@@ -10,20 +10,18 @@ import json
 from itertools import combinations
 from typing import Any
 
-from mcpspec_codegen.budget import spend
-from mcpspec_codegen.errors import SchemaError
+from mcpspec_codegen.budget import SCHEMA_STEPS, spend
 from mcpspec_codegen.nodes import (
     Pointer,
     Schema,
-    children,
     constants,
     is_schema,
     map_children,
-    pointer_text,
     ref_name,
     type_names,
     types_of_constants,
 )
+from mcpspec_codegen.spelling import as_check, with_checks
 
 __all__ = ["replace_one_of"]
 
@@ -31,35 +29,27 @@ _MAX_DEPTH = 8
 """Depth to which members are compared. Deeper differences do not count, and recursion ends."""
 
 
-def replace_one_of(defs: dict[str, Schema], file: str) -> dict[str, Schema]:
-    """Return the definitions without `oneOf`. Raises `SchemaError` if a value may fit two members of one."""
-    for name, node in defs.items():
-        _check(node, ("$defs", name), defs, file)
-    return {name: _replace(node) for name, node in defs.items()}
+def replace_one_of(defs: dict[str, Schema]) -> dict[str, Schema]:
+    """Return the definitions without `oneOf`."""
+    return {name: _replace(node, ("$defs", name), defs) for name, node in defs.items()}
 
 
-def _replace(node: Any) -> Any:
+def _replace(node: Any, at: Pointer, defs: dict[str, Schema]) -> Any:
     if not is_schema(node):
         return node
-    return {"anyOf" if key == "oneOf" else key: value for key, value in map_children(node, _replace).items()}
-
-
-def _check(node: Any, at: Pointer, defs: dict[str, Schema], file: str) -> None:
-    if not is_schema(node):
-        return
     members: list[Any] = node.get("oneOf", [])
-    for (first, left), (second, right) in combinations(enumerate(members), 2):
-        if not _are_exclusive(left, right, defs, (*at, "oneOf")):
-            text = f"a value may fit members {first} and {second}; use `anyOf`, or tell them apart by a constant"
-            raise SchemaError(file, pointer_text((*at, "oneOf")), text)
-    for below, child in children(node):
-        _check(child, (*at, *below), defs, file)
+    pairs = combinations(members, 2)
+    is_exclusive = all(_are_exclusive(left, right, defs, at) for left, right in pairs)
+    changed = map_children(node, lambda child: _replace(child, at, defs))
+    made = {"anyOf" if key == "oneOf" else key: value for key, value in changed.items()}
+    return made if is_exclusive else with_checks(made, as_check({"oneOf": members}))
 
 
 def _are_exclusive(left: Any, right: Any, defs: dict[str, Schema], at: Pointer, depth: int = 0) -> bool:
     """Return whether it is certain that no value fits both schemas. `at` is the place of the `oneOf`."""
     if depth > _MAX_DEPTH:
         return False
+    spend(SCHEMA_STEPS, at)
     parts, others = _list_parts(left, defs, at, depth), _list_parts(right, defs, at, depth)
     for one, other, opposite in [
         *((part, right, others) for part in parts), *((part, left, parts) for part in others),

@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from mcpspec_codegen import names
-from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.nodes import BOUNDS, CHECKS, Schema, children, is_schema
 
-__all__ = ["hoist_objects", "name_variant"]
+__all__ = ["free_name", "hoist_objects", "name_variants"]
 
 
-def hoist_objects(defs: dict[str, Schema], file: str) -> dict[str, Schema]:
+def hoist_objects(defs: dict[str, Schema]) -> dict[str, Schema]:
     """Replace every inline object by a reference: to an equal definition, or to a new one named by its place.
 
     Equal objects under one property name become one definition of that name. `params` are an
     exception, since they belong to their method.
     """
-    return _Hoister(defs, file).run()
+    return _Hoister(defs).run()
 
 
 class _Hoister:
-    def __init__(self, defs: dict[str, Schema], file: str) -> None:
-        self.file = file
+    def __init__(self, defs: dict[str, Schema]) -> None:
         self.official = defs
         self.out: dict[str, Schema] = {}
         self.twins = {
             _shape(node): name for name, node in reversed(defs.items()) if node.keys() & {"properties", "anyOf", CHECKS}
         }
         self.shared = _shared_names(defs)
+        self.hoisted: dict[str, str] = {}
+        """The names of the shared inline types that have a definition already."""
 
     def run(self) -> dict[str, Schema]:
         for name, node in self.official.items():
@@ -52,15 +52,14 @@ class _Hoister:
                 node["additionalProperties"], place + "Value", owner, key, below=True
             )
         if "anyOf" in node:
-            node["anyOf"] = [
-                self._variant(member, place, index, owner, key) for index, member in enumerate(node["anyOf"])
-            ]
+            variants = zip(node["anyOf"], name_variants(node["anyOf"]), strict=True)
+            node["anyOf"] = [self._variant(member, place + name, owner, key) for member, name in variants]
         return node
 
-    def _variant(self, member: Schema, place: str, index: int, owner: str, key: str) -> Schema:
+    def _variant(self, member: Schema, place: str, owner: str, key: str) -> Schema:
         if (twin := self.twins.get(_shape(member))) is not None:
             return {"$ref": f"#/$defs/{twin}"}
-        return self._flat(member, place + name_variant(member, index), owner, key, below=True)
+        return self._flat(member, place, owner, key, below=True)
 
     def _flat(self, node: Schema, place: str, owner: str, key: str, *, below: bool = False) -> Schema:
         if node.keys() & {"anyOf", CHECKS} and (twin := self.twins.get(_shape(node))) is not None:
@@ -70,21 +69,33 @@ class _Hoister:
         if "properties" not in node and node.get("additionalProperties") is not False and not is_constrained:
             return self._inside(node, place, owner, key)
         shared = self.shared.get((_shape(node), key))
-        name = shared or place
-        if name in self.official or (name in self.out and not shared):
-            raise SchemaError(
-                self.file,
-                f"/$defs/{owner}",
-                f"the inline type would be named `{name}`, which another definition is named already",
-            )
-        if name not in self.out:
+        if shared is None or (name := self.hoisted.get(shared)) is None:
+            name = free_name(shared or place, self.official, self.out)
+            if shared is not None:
+                self.hoisted[shared] = name
             self.out[name] = {}
             self.out[name] = {**self._inside(node, name, name), "x": {"origin": [owner, key]}}
         return {"$ref": f"#/$defs/{name}"}
 
 
-def name_variant(member: Schema, index: int) -> str:
-    """Name the variant of an inline union: by its constant, else by its number."""
+def free_name(name: str, *taken: Container[str]) -> str:
+    """Return the name of an inline type: with a number, if another definition has the name of its place."""
+    free, count = name, 1
+    while any(free in each for each in taken):
+        count += 1
+        free = f"{name}{count}"
+    return free
+
+
+def name_variants(members: list[Schema]) -> list[str]:
+    """Name the variants of an inline union: by their constants, else by numbers; `Form`, `Form2` if those repeat."""
+    found = [_name_variant(member, index) for index, member in enumerate(members)]
+    return [
+        name if (count := found[:index].count(name)) == 0 else f"{name}{count + 1}" for index, name in enumerate(found)
+    ]
+
+
+def _name_variant(member: Schema, index: int) -> str:
     properties = member.get("properties", {})
     consts = [node["const"] for _, node in sorted(properties.items()) if isinstance(node.get("const"), str)]
     return names.to_pascal(consts[-1]) if consts else f"Variant{index + 1}"

@@ -63,10 +63,10 @@ def normalise(
     defs = defs if order is None else order_members(defs, order)
     defs = reference_single_members(defs)
     defs = inherit_envelope(defs)
-    defs = hoist_objects(defs, file)
+    defs = hoist_objects(defs)
     defs = mark_kinds(defs)
     spend_repetitions(defs)
-    defs = mark_unions(defs, file)
+    defs = mark_unions(defs)
     defs = mark_members(defs, file)
     check_names(defs, file)
     return {"$defs": defs}
@@ -74,7 +74,7 @@ def normalise(
 
 def merge_definitions(schema: Schema, file: str) -> dict[str, Schema]:
     """Return the definitions of a schema in one spelling, each with all of its members."""
-    defs = replace_one_of(respell_definitions(schema[definitions_key(schema)]), file)
+    defs = replace_one_of(respell_definitions(schema[definitions_key(schema)]))
     defs = remove_implied_types(canonicalise({"$defs": defs}), file)
     return complete_checks(merge_all_of(replace_json_values(defs, file), file))
 

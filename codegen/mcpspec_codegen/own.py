@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mcpspec_codegen import names
 from mcpspec_codegen.dialects import is_draft_07, list_ignored_siblings, modernise
 from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.identifiers import name_class, name_definitions, rename_definitions
@@ -123,10 +124,20 @@ def _read(path: Path) -> Schema:
     key = definitions_key(content)
     if not is_schema(content.get(key)) or not content[key]:
         raise SchemaError(file, f"/{key}" if key in content else "", "expected definitions in `$defs`: name → schema")
-    if rest := content.keys() - _AT_THE_ROOT:
-        text = f"`{min(rest)}` outside of `{key}` would not be compiled; name the schema in `{key}`"
+    return _name_root(content, key, file)
+
+
+def _name_root(content: Schema, key: str, file: str) -> Schema:
+    """Return a document whose root, if it describes values, is the definition that its title names."""
+    if not (rest := content.keys() - _AT_THE_ROOT):
+        return content
+    name = names.to_pascal(str(content.get("title", "")))
+    if not name or name in content[key]:
+        text = f"`{min(rest)}` outside of `{key}` would not be compiled; name the schema in `{key}`, or by a `title`"
         raise SchemaError(file, pointer_text((min(rest),)), text)
-    return content
+    root = {each: value for each, value in content.items() if each in {*rest, "description"}}
+    outer = {each: value for each, value in content.items() if each not in rest}
+    return {**outer, key: {name: root, **content[key]}}
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> Schema:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from mcpspec_codegen import names
-from mcpspec_codegen.inline import name_variant
+from mcpspec_codegen.inline import name_variants
 from mcpspec_codegen.nodes import Schema, is_schema
 from mcpspec_codegen.source import Descriptions
 
@@ -149,9 +149,9 @@ def _descriptions(node: Any, place: str) -> Iterator[tuple[str, str | None, str]
     for part in node.get("allOf", []):
         yield from _descriptions(part, place)
     members = [*node.get("anyOf", []), *node.get("oneOf", [])]
-    for index, member in enumerate(members):
-        if is_schema(member):
-            yield from _descriptions(member, place + name_variant(member, index))
+    members = [member if is_schema(member) else {} for member in members]
+    for member, name in zip(members, name_variants(members), strict=True):
+        yield from _descriptions(member, place + name)
     yield from _descriptions(node.get("items"), place + "Item")
     yield from _descriptions(node.get("additionalProperties"), place + "Value")
 

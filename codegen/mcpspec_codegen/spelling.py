@@ -20,13 +20,13 @@ from mcpspec_codegen.nodes import (
     type_names,
     types_of_constants,
 )
-from mcpspec_codegen.syntax import is_ignored
+from mcpspec_codegen.syntax import UNEVALUATED, is_ignored
 
-__all__ = ["ANY_NAME", "complete_checks", "join_checks", "respell", "respell_definitions", "with_checks"]
+__all__ = ["ANY_NAME", "as_check", "complete_checks", "join_checks", "respell", "respell_definitions", "with_checks"]
 
 ANY_NAME = frozenset({"", ".*", "^.*$", "^(.*)$"})
 """Patterns that all names match."""
-_DROPPED = ANNOTATIONS | {"$schema", "$id", "format", "default"}
+_DROPPED = ANNOTATIONS | UNEVALUATED | {"$schema", "$id", "format", "default"}
 _CHECKED = frozenset(
     {
         "contains", "minContains", "maxContains", "uniqueItems", "not", "if", "then", "else", "dependentRequired",
@@ -78,17 +78,17 @@ def _split(node: Schema, keywords: Any) -> tuple[Schema, Schema]:
     )
 
 
-def _as_check(node: Any) -> Any:
+def as_check(node: Any) -> Any:
     """Return a schema as one to which values are compared: without what says nothing about them."""
     if not is_schema(node):
         return node
     kept = {key: value for key, value in node.items() if key not in _DROPPED and not is_ignored(key)}
-    made = map_children(kept, _as_check, with_checks=True)
+    made = map_children(kept, as_check, with_checks=True)
     return {**made, "$ref": "#/$defs/" + ref_name(made["$ref"])} if "$ref" in made else made
 
 
 def _check(node: Schema) -> Schema:
-    check: Schema = _as_check(node)
+    check: Schema = as_check(node)
     return check
 
 

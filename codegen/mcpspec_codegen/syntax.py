@@ -32,7 +32,7 @@ from mcpspec_codegen.nodes import (
     type_names,
 )
 
-__all__ = ["check", "find_contradiction", "is_ignored", "list_ignored"]
+__all__ = ["UNEVALUATED", "check", "find_contradiction", "is_ignored", "list_ignored"]
 
 _IGNORED = frozenset(
     {
@@ -50,6 +50,8 @@ _REFUSED = {
     "unevaluatedProperties": "write `additionalProperties` in an object with all properties",
 }
 """Keywords that limit values and are not compiled, with what to write instead."""
+UNEVALUATED = frozenset({"unevaluatedItems", "unevaluatedProperties"})
+"""Keywords that limit nothing if they are true."""
 _COUNTS = frozenset(
     {
         "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains",
@@ -170,7 +172,7 @@ def _add_nested(names: set[str], node: Schema) -> set[str]:
 
 def _check_shape(keyword: str, value: object, fail: Fail) -> None:
     """Raise an error for an unknown keyword, or for one whose schemas are not in a map, a list or by themselves."""
-    if keyword in _REFUSED:
+    if keyword in _REFUSED and not (keyword in UNEVALUATED and value is True):
         raise fail(f"`{keyword}` is not supported; {_REFUSED[keyword]}", keyword)
     if keyword not in _KNOWN and not keyword.startswith("x-"):
         close = get_close_matches(keyword, _KNOWN - _REFUSED.keys(), 1)

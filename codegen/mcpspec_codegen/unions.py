@@ -12,7 +12,7 @@ from typing import Any
 
 from mcpspec_codegen import names
 from mcpspec_codegen.cycles import find_recursive
-from mcpspec_codegen.errors import SchemaError
+from mcpspec_codegen.inline import free_name
 from mcpspec_codegen.nodes import CHECKS, Schema, children, is_schema, ref_name, references, type_names
 
 __all__ = ["find_common_tag", "list_members", "mark_unions"]
@@ -20,7 +20,7 @@ __all__ = ["find_common_tag", "list_members", "mark_unions"]
 _STRING, _LIST, _OBJECT, _CUSTOM, _ANY = "string", "list", "object", "custom", "any"
 
 
-def mark_unions(defs: dict[str, Schema], file: str) -> dict[str, Schema]:
+def mark_unions(defs: dict[str, Schema]) -> dict[str, Schema]:
     """Return the definitions with tags, and with the unions without one marked; inline ones get a definition.
 
     The functions below change these copies, since each choice depends on those before it.
@@ -35,9 +35,9 @@ def mark_unions(defs: dict[str, Schema], file: str) -> dict[str, Schema]:
     for name in list(defs):
         node = defs[name]
         if node["x"]["kind"] == "union":
-            defs[name] = {**node, "anyOf": _hoist_members(node, name, [name, ""], defs, file)}
+            defs[name] = {**node, "anyOf": _hoist_members(node, name, [name, ""], defs)}
         else:
-            defs[name] = _hoist_below(node, name, [name, ""], defs, file)
+            defs[name] = _hoist_below(node, name, [name, ""], defs)
     for node in defs.values():
         if "anyOf" in node and node["x"]["kind"] == "alias" and (tag := find_common_tag(node, defs)):
             node["discriminator"] = {"propertyName": tag}
@@ -145,49 +145,44 @@ def _kinds(leaf: Schema, defs: dict[str, Schema]) -> list[str]:
 _SUFFIX = {"items": "Item", "additionalProperties": "Value"}
 
 
-def _hoist_below(node: Schema, place: str, origin: list[str], defs: dict[str, Schema], file: str) -> Schema:
+def _hoist_below(node: Schema, place: str, origin: list[str], defs: dict[str, Schema]) -> Schema:
     node = dict(node)
     if "properties" in node:
         node["properties"] = {
-            key: _hoist(child, place + names.to_pascal(key), [origin[0], key], defs, file)
+            key: _hoist(child, place + names.to_pascal(key), [origin[0], key], defs)
             for key, child in node["properties"].items()
         }
         return node
     for key, suffix in _SUFFIX.items():
         if isinstance(node.get(key), dict):
-            node[key] = _hoist(node[key], place + suffix, origin, defs, file)
+            node[key] = _hoist(node[key], place + suffix, origin, defs)
     if "anyOf" in node:
-        node["anyOf"] = _hoist_members(node, place, origin, defs, file)
+        node["anyOf"] = _hoist_members(node, place, origin, defs)
     return node
 
 
-def _hoist_members(union: Schema, place: str, origin: list[str], defs: dict[str, Schema], file: str) -> list[Schema]:
+def _hoist_members(union: Schema, place: str, origin: list[str], defs: dict[str, Schema]) -> list[Schema]:
     # A reference in a union stays, since msgspec enforces tags there.
     return [
-        member if "$ref" in member else _hoist(member, place + "Variant", origin, defs, file)
+        member if "$ref" in member else _hoist(member, place + "Variant", origin, defs)
         for member in union["anyOf"]
     ]
 
 
-def _hoist(node: Schema, place: str, origin: list[str], defs: dict[str, Schema], file: str) -> Schema:
+def _hoist(node: Schema, place: str, origin: list[str], defs: dict[str, Schema]) -> Schema:
     """Replace each untagged union, and each lone tagged object, by a reference to a definition."""
     lone_tagged = "$ref" in node and _is_lone_tagged(node, defs)
     if not lone_tagged and ("anyOf" not in node or _is_native(node, defs)):
-        return _hoist_below(node, place, origin, defs, file)
+        return _hoist_below(node, place, origin, defs)
     union = {"anyOf": [node]} if lone_tagged else node
-    union = {"anyOf": _hoist_members(union, place, origin, defs, file), "x": {"kind": "union", "origin": origin}}
+    union = {"anyOf": _hoist_members(union, place, origin, defs), "x": {"kind": "union", "origin": origin}}
     for name, other in defs.items():
         is_union = other.get("x", {}).get("kind") == "union" and CHECKS not in other
         if is_union and other["anyOf"] == union["anyOf"]:
             return {"$ref": f"#/$defs/{name}"}
-    if place in defs:
-        raise SchemaError(
-            file,
-            f"/$defs/{origin[0]}",
-            f"the inline type would be named `{place}`, which another definition is named already",
-        )
-    defs[place] = union
-    return {"$ref": f"#/$defs/{place}"}
+    name = free_name(place, defs)
+    defs[name] = union
+    return {"$ref": f"#/$defs/{name}"}
 
 
 def _is_lone_tagged(node: Schema, defs: dict[str, Schema]) -> bool:

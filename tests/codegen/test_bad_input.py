@@ -273,12 +273,6 @@ _BAD_WHOLES = [
         "`a.org/size` and `b.org/size` would both be named `size`",
     ),
     _changed("a property that is no name", _field(_TEXT, **{"--": _TEXT}), "/$defs/Tool/properties", "no Python name"),
-    _changed(
-        "a definition of an inline type's name",
-        _both(_field({"type": "object", "properties": {"a": _TEXT}}), _defs(ToolNovel=_TEXT)),
-        "/$defs/Tool",
-        "would be named `ToolNovel`, which another definition is named already",
-    ),
     _changed("a definition that is no name", _defs(**{"§": _TEXT}), "/$defs/§", "no class can have"),
     _changed(
         "parts that give a property two types",

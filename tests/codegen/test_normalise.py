@@ -23,9 +23,9 @@ _STEPS: list[_Step] = [
     lambda defs: order_members(defs, {"Tool": ["title", "name"]}),
     reference_single_members,
     inherit_envelope,
-    lambda defs: hoist_objects(defs, ""),
+    lambda defs: hoist_objects(defs),
     mark_kinds,
-    lambda defs: mark_unions(defs, ""),
+    lambda defs: mark_unions(defs),
     lambda defs: mark_members(defs, ""),
     lambda defs: add_defaults({"$defs": defs}, {"Result": {"resultType": "complete"}})["$defs"],
 ]

@@ -308,28 +308,11 @@ _EXCLUSIVE: dict[str, list[Schema]] = {
     "parts of allOf": [{"allOf": [_A, _object({"x": {}})]}, _B],
 }
 
-_OVERLAPPING: dict[str, list[Schema]] = {
-    "equal types": [{"type": "string"}, {"type": "string"}],
-    "integers are numbers": [{"type": "integer"}, {"type": "number"}],
-    "an optional constant": [_object({"kind": {"const": "a"}}), _object({"kind": {"const": "b"}})],
-    "a required member that both may have": [_object({"a": {}}, "a"), _object({"b": {}}, "b")],
-    "anything": [{}, {"type": "null"}],
-    "equal constants": [{"enum": ["a", "b"]}, {"const": "b"}],
-}
-
-
 @each("members", _EXCLUSIVE.values(), ids=_EXCLUSIVE)
 def test_one_of_exclusive_members_is_their_union(members: list[Schema], tmp_path: Path) -> None:
     one = load_own(SCHEMA, [_write(tmp_path, {"A": {"oneOf": members}})], None).interface
     either = load_own(SCHEMA, [_write(tmp_path, {"A": {"anyOf": members}})], None).interface
     assert one.document == either.document
-
-
-@each("members", _OVERLAPPING.values(), ids=_OVERLAPPING)
-def test_one_of_members_that_overlap_is_rejected(members: list[Schema], tmp_path: Path) -> None:
-    error = _error(tmp_path, {"A": _object({"b": {"oneOf": members}})}, None)
-    assert error.pointer == "/$defs/A/properties/b/oneOf"
-    assert "a value may fit members 0 and 1" in error.reason
 
 
 def test_a_pattern_for_all_names_is_a_map(tmp_path: Path) -> None:

@@ -125,6 +125,8 @@ CASES: Final = [
     Case("oneOf of subtypes that narrow a member", "type",
          {"oneOf": [{"allOf": [_ref("P"), {"properties": {"kind": {"const": kind}}}]} for kind in ("a", "b")]},
          [{"kind": "a"}, {"kind": "b"}], {"P": _object({"kind": _TEXT}, "kind")}),
+    Case("oneOf of members that overlap", "check", {"oneOf": [_ref("P"), _object({"y": _TEXT}, "y"), {"type": "integer"},
+         {"type": "number"}]}, [{"x": 1}, {"y": "a"}, {"x": 1, "y": "a"}, 1, 1.5], {"P": _POINT}),
     Case("not", "check", {"not": {"type": "string"}}, ["a", 1, None]),
     Case("not beside a type", "check", {**_POINT, "not": {"required": ["y"]}}, [{"x": 1}, {"x": 1, "y": 2}]),
     Case("not: {} of a member", "type", _object({"a": _TEXT, "b": {"not": {}}}), [{"a": "c"}, {}]),

@@ -12,11 +12,11 @@ BOOSTS: Final = {
     "conformance": 1e-3, "architecture.md": 1e-3, "benchmarks.md": 1e-3, "decisions.md": 1e-3, "peers.md": 1e-3,
     "reference/": 1e-6,
 }  # fmt: skip
-"""How much a page counts, by the beginning of its path. A heading counts a thousand times as much as text."""
+"""The weight of a page, by the beginning of its path. A heading counts a thousand times as much as text."""
 
 
 def boost_of(path: str) -> float:
-    """Return how much a page counts, beside 1 for any other."""
+    """Return the weight of a page; 1 if none is given."""
     return next((boost for begin, boost in BOOSTS.items() if path.startswith(begin)), 1.0)
 
 

@@ -164,8 +164,7 @@ def _hoist_below(node: Schema, place: str, origin: list[str], defs: dict[str, Sc
 def _hoist_members(union: Schema, place: str, origin: list[str], defs: dict[str, Schema]) -> list[Schema]:
     # A reference in a union stays, since msgspec enforces tags there.
     return [
-        member if "$ref" in member else _hoist(member, place + "Variant", origin, defs)
-        for member in union["anyOf"]
+        member if "$ref" in member else _hoist(member, place + "Variant", origin, defs) for member in union["anyOf"]
     ]
 
 

@@ -308,6 +308,7 @@ _EXCLUSIVE: dict[str, list[Schema]] = {
     "parts of allOf": [{"allOf": [_A, _object({"x": {}})]}, _B],
 }
 
+
 @each("members", _EXCLUSIVE.values(), ids=_EXCLUSIVE)
 def test_one_of_exclusive_members_is_their_union(members: list[Schema], tmp_path: Path) -> None:
     one = load_own(SCHEMA, [_write(tmp_path, {"A": {"oneOf": members}})], None).interface

@@ -129,7 +129,7 @@ def test_a_default_holds_for_all_definitions_that_require_the_same_member() -> N
             "Same": {**required, "properties": {"kind": {"type": "string"}, "more": {"type": "string"}}},
             "Particular": {**required, "properties": {"kind": {"type": "string"}}},
             "Other": {**required, "properties": {"kind": {"type": "integer"}}},
-            "Optional": {"type": "object", "properties": {"kind": {"type": "string"}}},
+            "Lenient": {"type": "object", "properties": {"kind": {"type": "string"}}},
         }
     }
     defaults: Defaults = {"Base": {"kind": "usual"}, "Particular": {"kind": "rare"}, "Other": {"kind": "wrong"}}
@@ -140,7 +140,7 @@ def test_a_default_holds_for_all_definitions_that_require_the_same_member() -> N
         "Same": {"kind": "usual"},
         "Particular": {"kind": "rare"},
         "Other": None,
-        "Optional": None,
+        "Lenient": None,
     }
 
 

@@ -99,7 +99,7 @@ _COMMON_IMPORTS = (
     "validate",
 )
 
-_MODEL_IMPORTS = ("Checked", "ClosedModel", "Model", "checked", "regex", "union", "untagged")
+_MODEL_IMPORTS = ("ClosedModel", "Model", "regex", "union", "untagged")
 
 EXACT_STRUCTS = Backend(
     module="structs",
@@ -129,6 +129,7 @@ EXACT_MODELS = Backend(
         "typing_extensions.TypeAliasType",
         "mcpspec.support.definitions.lazy_definitions",
         *("mcpspec.support.models." + name for name in (*_COMMON_IMPORTS, *_MODEL_IMPORTS)),
+        *("mcpspec.support.checked_models." + name for name in ("Checked", "checked")),
     ),
     absent="MISSING",
 )

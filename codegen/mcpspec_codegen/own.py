@@ -16,7 +16,7 @@ from mcpspec_codegen.identifiers import name_class, name_definitions, rename_def
 from mcpspec_codegen.nodes import Schema, definitions_key, is_schema, pointer_text
 from mcpspec_codegen.restore import hoist_definitions
 from mcpspec_codegen.source import read_text
-from mcpspec_codegen.syntax import check, list_ignored
+from mcpspec_codegen.syntax import check, is_ignored, list_ignored
 
 __all__ = ["OwnDocument", "OwnSchemas", "list_files", "read_own"]
 
@@ -129,7 +129,7 @@ def _read(path: Path) -> Schema:
 
 def _name_root(content: Schema, key: str, file: str) -> Schema:
     """Return a document whose root, if it describes values, is the definition that its title names."""
-    if not (rest := content.keys() - _AT_THE_ROOT):
+    if not (rest := {keyword for keyword in content.keys() - _AT_THE_ROOT if not is_ignored(keyword)}):
         return content
     name = names.to_pascal(str(content.get("title", "")))
     if not name or name in content[key]:

@@ -7,8 +7,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
 import pytest
+from jsonschema import Draft202012Validator
+from pydantic import TypeAdapter, ValidationError
 
+from mcpspec.support.structs import schema_hook
 from mcpspec_codegen.__main__ import main
 from tests.cases import each
 from tests.codegen.helpers import SCHEMA, Schema, compiled, python, write_json
@@ -87,24 +91,29 @@ def _error(types: Any, name: str, value: Any) -> str:
 
 
 def test_a_check_is_in_the_schemas_of_types() -> None:
-    with compiled_package({"T": {"type": "array", "items": _TEXT, "uniqueItems": True}}) as libraries:
-        import msgspec
-        from pydantic import TypeAdapter
-
-        from mcpspec.support.structs import schema_hook
-
-        model: Any = libraries["models"].T
-        made = [
-            msgspec.json.schema(libraries["structs"].T, schema_hook=schema_hook),
-            TypeAdapter(model).json_schema(),
-        ]
-    for schema in made:
-        assert (schema["type"], schema["items"], schema["uniqueItems"]) == ("array", _TEXT, True)
+    """Schemas of types accept their values, and reject others but where the check refers to other types."""
+    named = definitions_of(CASES)
+    loose = {case.keywords for case in CASES if case.form == "check" and "$ref" in json.dumps(case.schema)}
+    faults: list[tuple[str, str, Any]] = []
+    with compiled_package(named) as libraries:
+        for number, case in enumerate(CASES):
+            expected: Any = Draft202012Validator({"$ref": f"#/$defs/Case{number}T", "$defs": named})
+            structs: Any = getattr(libraries["structs"], f"Case{number}T")
+            models: Any = getattr(libraries["models"], f"Case{number}T")
+            made = {
+                "structs": msgspec.json.schema(structs, schema_hook=schema_hook),
+                "models": TypeAdapter(models).json_schema(),
+            }
+            for library, schema in made.items():
+                validator: Any = Draft202012Validator(schema)
+                for value in case.values:
+                    accepted, is_valid = validator.is_valid(value), expected.is_valid(value)
+                    if accepted != is_valid and (is_valid or case.keywords not in loose):
+                        faults.append((library, case.keywords, value))
+    assert faults == []
 
 
 def test_constructors_of_models_check() -> None:
-    from pydantic import ValidationError
-
     with compiled_package({"T": {**_POINT, "additionalProperties": _TEXT}}) as libraries:
         made = libraries["models"].T(x=1, y="a")
         assert made.model_extra == {"y": "a"}
@@ -148,12 +157,13 @@ def test_what_is_ignored_is_reported(tmp_path: Path, capsys: pytest.CaptureFixtu
     beside = {"$ref": "#/definitions/Point", "required": ["y"]}
     members = {"a": {**_TEXT, "x-order": 1}, "b": {**_TEXT, "x-order": 2, "contentEncoding": "base64"}, "c": beside}
     definitions = {"T": {"type": "object", "properties": members}, "Point": _POINT}
-    path = write_json(tmp_path / "own.json", {"definitions": definitions})
+    path = write_json(tmp_path / "own.json", {"definitions": definitions, "x-version": 1})
     assert main(["compile", str(path), "--package", "ignored_keywords", "--out", str(tmp_path)]) == 0
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("ignored")]
     assert lines == [
         "ignored: `contentEncoding` at /definitions/T/properties/b/contentEncoding",
         "ignored: `x-order` at /definitions/T/properties/a/x-order and 1 more",
+        "ignored: `x-version` at /x-version",
         "ignored: `/definitions/T/properties/c/required`: draft-07 ignores what is beside a `$ref`; declare 2020-12 in "
         "`$schema`, or use `allOf`",
     ]

@@ -12,8 +12,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 from mcpspec.support import models as exact
 from mcpspec.support.errors import DecodeError
 from mcpspec.support.models import (
-    Checked,
-    checked,
     complete,
     constant,
     decode,
@@ -29,8 +27,8 @@ from mcpspec.support.null import NULL
 
 __all__ = [
     "NULL",
-    "Checked", "ClosedModel", "DecodeError", "Model", "Nullable",
-    "TypingAnnotated", "checked", "constant", "decode", "encode", "from_builtins", "null_means", "regex",
+    "ClosedModel", "DecodeError", "Model", "Nullable",
+    "TypingAnnotated", "constant", "decode", "encode", "from_builtins", "null_means", "regex",
     "to_builtins", "union", "untagged", "validate",
 ]  # fmt: skip
 

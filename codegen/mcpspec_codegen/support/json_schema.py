@@ -14,7 +14,7 @@ from mcpspec.support.lazy import check_version
 from mcpspec.support.objects import is_array, is_object, spread_union
 from mcpspec.support.structs import OpenObject, declared_struct
 
-__all__ = ["custom_schema", "inline_definitions", "load_json_schema", "without_references"]
+__all__ = ["add_check", "custom_schema", "inline_definitions", "load_json_schema"]
 
 _PREFIX = "#/$defs/"
 
@@ -83,17 +83,20 @@ def custom_schema(kind: Any, outer: tuple[Any, ...] = ()) -> dict[str, Any]:
     if kind in outer:
         return {"title": kind.__name__, **({} if is_union else {"type": "object"})}
     schema_of = partial(_complete_schema, outer=(*outer, kind))
-    check = without_references(kind.__check__ or {})
     if is_union:
         options = [schema_of(option) for option in spread_union(kind)]
-        return {"title": kind.__name__, **(options[0] if check and len(options) == 1 else {"anyOf": options}), **check}
+        is_single = kind.__check__ is not None and len(options) == 1
+        made = {"title": kind.__name__, **(options[0] if is_single else {"anyOf": options})}
+        return add_check(made, kind.__check__)
     doc = class_doc(kind)
-    return {**schema_of(declared_struct(kind)), **({"description": doc} if doc else {}), **check}
+    return add_check({**schema_of(declared_struct(kind)), **({"description": doc} if doc else {})}, kind.__check__)
 
 
-def without_references(check: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keywords of a check that refer to no definitions, which the schema of one type does not have."""
-    return {key: value for key, value in check.items() if not any(_list_references({key: value}))}
+def add_check(schema: dict[str, Any], check: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the schema of a type with its check, if it has one. What refers to other types is left out."""
+    if not check or any(_list_references(check)):
+        return schema
+    return {**schema, **check} if schema.keys().isdisjoint(check) else {**schema, "allOf": [check]}
 
 
 def _complete_schema(hint: Any, outer: tuple[Any, ...]) -> dict[str, Any]:

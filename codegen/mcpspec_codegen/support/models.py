@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from typing_extensions import TypeForm
 
 __all__ = [
-    "Checked", "ClosedModel", "DecodeError", "Model", "TypingAnnotated", "UnionMeta", "checked", "complete", "constant",
-    "dec_hook", "decode", "enc_hook", "encode", "encode_with", "explain_text", "explain_value", "from_builtins",
+    "ClosedModel", "DecodeError", "Model", "TypingAnnotated", "UnionMeta", "complete", "constant",
+    "dec_hook", "decode", "enc_hook", "encode", "encode_with", "explain_text", "explain_value", "fits", "from_builtins",
     "regex", "reject_non_finite", "schema_hook", "serialize_with", "to_builtins", "union", "union_members", "untagged",
     "validate",
 ]  # fmt: skip
@@ -217,51 +217,6 @@ regex: Final = re.compile
 """Compiles a pattern, so that Pydantic matches as msgspec does."""
 
 
-def _with_check(schema: core_schema.CoreSchema, check: dict[str, Any], module: str) -> core_schema.CoreSchema:
-    """Return the schema of a type with a check of its values, as they would be encoded."""
-    from mcpspec.support.checks import check_value  # here, since few types have one
-
-    def validate(value: Any, make: Callable[[Any], Any]) -> Any:
-        made = make(value)
-        check_value(to_builtins(made), check, module, _fits)
-        return made
-
-    return core_schema.no_info_wrap_validator_function(validate, schema)
-
-
-class Checked:
-    """Base of objects with a check: what a schema says of them beside the types of their members."""
-
-    __check__: ClassVar[dict[str, Any]]
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler, /) -> core_schema.CoreSchema:
-        return _with_check(handler(source), cls.__check__, cls.__module__)
-
-
-class _Check:
-    """Marker of a type with a check."""
-
-    def __init__(self, check: dict[str, Any], module: str) -> None:
-        self.__check__ = check
-        self.__module__ = module
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
-        return _with_check(handler(source), self.__check__, self.__module__)
-
-    def __get_pydantic_json_schema__(
-        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        from mcpspec.support.json_schema import without_references  # here, since models alone do not need msgspec
-
-        return {**handler(schema), **without_references(self.__check__)}
-
-
-def checked(check: dict[str, Any], module: str) -> Any:
-    """Return a marker for `Annotated`: values have to pass a check, whose references are types of a module."""
-    return _Check(check, module)
-
-
 class _Untagged:
     """Marker of a union without a tag, whose members are tried, best fit first."""
 
@@ -332,7 +287,7 @@ def union_members(name: str, module: str, members: Any, *marks: Any) -> dict[str
         made: TypeAliasType = cast(Any, TypeAliasType)(name, hint())  # checkers allow it only as a definition
         return made
 
-    check = next((mark.__check__ for mark in marks if isinstance(mark, _Check)), None)
+    check = next((mark.__check__ for mark in marks if hasattr(mark, "__check__")), None)
     made = {"__module__": module, "__union__": staticmethod(hint), "__check__": check, "__alias__": staticmethod(alias)}
     return made if isinstance(members, str) else {**made, "__value__": hint()}
 
@@ -379,7 +334,8 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-def _fits(value: object, kind: Any) -> bool:
+def fits(value: object, kind: Any) -> bool:
+    """Return whether parsed JSON fits a type."""
     try:
         _adapter(kind).validate_python(value, strict=True)
     except (ValueError, RecursionError):
@@ -387,7 +343,7 @@ def _fits(value: object, kind: Any) -> bool:
     return True
 
 
-_types = TypeAccess(_shape, _fits)
+_types = TypeAccess(_shape, fits)
 
 
 def decode(buf: bytes | bytearray | memoryview | str, type: TypeForm[T]) -> T:

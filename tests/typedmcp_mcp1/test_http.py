@@ -201,6 +201,22 @@ def test_standard_error_of_a_process_goes_to_the_file_that_was_given() -> None:
     run(main)
 
 
+@each(
+    "module, name, said",
+    [
+        ("shared.auth", "OAuthToken", r"typedmcp_auth\.OAuth"),
+        ("client.websocket", "websocket_client", r"typedmcp\.Transport"),
+        ("server.websocket", "websocket_server", r"typedmcp\.Transport"),
+        ("server.auth.routes", "create_auth_routes", "use any provider"),
+        ("server.auth.provider", "OAuthAuthorizationServerProvider", "use any provider"),
+        ("server.auth.settings", "ClientRegistrationOptions", "use any provider"),
+    ],
+)
+def test_a_name_that_is_not_here_says_what_is(module: str, name: str, said: str) -> None:
+    with pytest.raises(ImportError, match=f"{module} has no {name}: .*{said}"):
+        exec(f"from typedmcp_mcp1.{module} import {name}")  # noqa: S102
+
+
 def test_what_is_not_here_says_what_is() -> None:
     with pytest.raises(typedmcp.UsageError, match=r"typedmcp_auth\.OAuth"):
         OAuthClientProvider("https://x", None, None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

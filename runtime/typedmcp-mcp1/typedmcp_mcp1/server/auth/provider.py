@@ -5,11 +5,19 @@ There is no authorization server: use any provider, whose tokens a `TokenVerifie
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import BaseModel
 
+from typedmcp_mcp1.missing import missing_names
+
 __all__ = ["AccessToken", "TokenVerifier"]
+
+
+if not TYPE_CHECKING:
+    __getattr__ = missing_names(
+        __name__, "typedmcp has no authorization server; use any provider, and pass a token_verifier for its tokens"
+    )
 
 
 class AccessToken(BaseModel):

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import AnyHttpUrl, BaseModel
 
 from typedmcp import Auth, Principal
 from typedmcp.errors import UsageError
+from typedmcp_mcp1.missing import missing_names
 from typedmcp_mcp1.server.auth.provider import AccessToken, TokenVerifier
 
 __all__ = ["AuthSettings", "to_auth"]
+
+
+if not TYPE_CHECKING:
+    __getattr__ = missing_names(
+        __name__, "typedmcp has no authorization server; use any provider, and pass a token_verifier for its tokens"
+    )
 
 
 class AuthSettings(BaseModel):

@@ -18,9 +18,10 @@ from mcpspec_codegen.comparison.interfaces import InterfaceShape
 from mcpspec_codegen.comparison.reports import write_changes
 from mcpspec_codegen.dialects import list_ignored_siblings
 from mcpspec_codegen.errors import SchemaError
-from mcpspec_codegen.nodes import Schema
+from mcpspec_codegen.nodes import Schema, pointer_text
 from mcpspec_codegen.normalise import merge_definitions
 from mcpspec_codegen.order import keep_known, list_members, load_orders, save_orders
+from mcpspec_codegen.output import find_unusable_name
 from mcpspec_codegen.pipeline import compile_all, load_interface
 from mcpspec_codegen.source import (
     DRAFT,
@@ -49,11 +50,13 @@ _PINS = "PINNED.json"
 
 
 def bump(
-    version: str, origin: str, folder: Path, *, commit: str | None, repin: bool, typescript: str | None = None
-) -> tuple[dict[str, str], str]:
+    version: str, origin: str, folder: Path, *, commit: str | None, repin: bool, typescript: str | None = None,
+    is_finished: bool = True,
+) -> tuple[dict[str, str], str]:  # fmt: skip
     """Import a schema into the schema folder, and return the regenerated files and a report.
 
-    `typescript` is the path or URL of upstream's `schema.ts`, from which the order of members is read.
+    `typescript` is the path or URL of upstream's `schema.ts`, from which the order of members is read. Unless the files
+    are to be finished, they are neither formatted, nor is every name in them tried.
     Raises `SchemaError` for a file whose hash is not the pinned one (unless `repin`, or for the draft), or that cannot
     be compiled; nothing is written then.
     """
@@ -79,12 +82,27 @@ def bump(
         removed = _remove_equal_draft(new)
         notes = removed if removed and version == DRAFT else [*notes, *removed]
         try:
-            files = compile_all(new)
+            files = compile_all(new, is_formatted=is_finished)
+            if is_finished:
+                _try_names(files, version, new)
         except SchemaError as error:
             raise _with_origin(error, new, version, origin, notes) from error
         report = _report(version, folder, new, notes)
         _replace(folder, new)
     return files, report
+
+
+def _try_names(files: dict[str, str], version: str, folder: Path) -> None:
+    """Raise `SchemaError` for a name that nobody can use, in the modules that a new schema changes."""
+    package = next((f"mcpspec/{each.package}/" for each in load(folder) if each.version == version), "mcpspec/compat/")
+    changed = (package, "mcpspec/compat/", "mcpspec/features.py")
+    modules = [path for path in files if path.endswith(".py") and (path.startswith(changed) or "/conversions/" in path)]
+    if (found := find_unusable_name(files, modules)) is None:
+        return
+    module, name, error = found
+    at = pointer_text(("$defs", name)) if name else ""
+    text = f"`{f'{module}.{name}'.rstrip('.')}` cannot be used: {error}; this is a fault of the compiler, so report it"
+    raise SchemaError(str(folder / f"{version}.json"), at, text)
 
 
 def _import(schema: Schema, version: str, folder: Path, entry: dict[str, str]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import subprocess
 import sys
@@ -11,7 +13,7 @@ from pathlib import Path
 
 from mcpspec_codegen.errors import SchemaError
 
-__all__ = ["check_is_folder", "check_links", "compare", "format_files", "write"]
+__all__ = ["check_is_folder", "check_links", "compare", "find_unusable_name", "format_files", "write"]
 
 _RUFF = [sys.executable, "-m", "ruff"]
 _STYLE = ["--isolated", "--line-length", "120", "--target-version", "py311", "--quiet", "--no-cache"]
@@ -26,6 +28,18 @@ def format_files(files: dict[str, str]) -> dict[str, str]:
             if done.returncode:
                 raise SchemaError(next(iter(files)), "", f"ruff cannot format what was generated: {done.stderr}")
         return {path: (Path(folder) / path).read_text(encoding="utf-8") for path in files}
+
+
+def find_unusable_name(files: dict[str, str], paths: Iterable[str]) -> tuple[str, str, str] | None:
+    """Use every name of some modules in a process of its own. Return the module, name and error of the first fault."""
+    modules = [path.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for path in paths]
+    with tempfile.TemporaryDirectory() as folder:
+        write(files, Path(folder))
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([folder, *sys.path])}
+        command = [sys.executable, "-m", "mcpspec_codegen.use_names", *modules]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)  # noqa: S603  # our own arguments
+    found: list[str] | None = json.loads(done.stdout)
+    return None if found is None else (found[0], found[1], found[2])
 
 
 def write(files: dict[str, str], folder: Path) -> None:

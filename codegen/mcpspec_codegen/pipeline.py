@@ -39,7 +39,7 @@ from mcpspec_codegen.prose import CombinedProse, OfficialProse
 from mcpspec_codegen.restore import GeneratedFacts, hoist_definitions, restore
 from mcpspec_codegen.reuse import reuse
 from mcpspec_codegen.source import DRAFT, Source, load, load_descriptions, load_pinned, read_json
-from mcpspec_codegen.superset import CompatFacts, merge_revisions
+from mcpspec_codegen.superset import CompatFacts, add_renamed, find_renamed, merge_revisions
 from mcpspec_codegen.wording import find_contradictions, list_terms
 
 __all__ = [
@@ -123,7 +123,7 @@ def find_gaps(folder: Path) -> list[Gap]:
         texts += [] if source.is_extension else compiler.find_inherited_facts(source, flat)
         texts += compiler.find_assumed_results(source, flat)
         gaps += [Gap(source.version, text) for text in texts]
-    return gaps + _conversion_gaps(*load_revisions(folder))
+    return [*gaps, *compiler.find_renamed(), *_conversion_gaps(*load_revisions(folder))]
 
 
 def _conversion_gaps(revisions: list[Revision], facts: ConversionFacts) -> list[Gap]:
@@ -404,8 +404,8 @@ class _Compiler:
 
     def compat(self, revisions: list[tuple[Source, Schema]]) -> dict[str, str]:
         """Render the files of the types that are free of revisions, from those that have a date."""
-        facts = read_json(self.compat_file, CompatFacts)
         dated = [(source, flat) for source, flat in revisions if not source.is_draft]
+        facts = add_renamed([flat for _, flat in dated], read_json(self.compat_file, CompatFacts))
         interfaces = [self.interface(source, flat) for source, flat in dated]
         former: dict[str, list[str]] = {}
         for old, new in facts["renamed"].items():
@@ -420,6 +420,19 @@ class _Compiler:
             identity=_group_versions([source.version for source, _ in dated], interfaces),
         )
         return {f"mcpspec/compat/{name}.py": text for name, text in render.compat(merged, facts).items()}
+
+    def find_renamed(self) -> list[Gap]:
+        """List the types that a revision has under another name than an older one, without a person having said so."""
+        if not self.compat_file.exists():
+            return []
+        facts, known = read_json(self.compat_file, CompatFacts), list[Schema]()
+        gaps: list[Gap] = []
+        for source in self.sources:
+            if not source.is_extension and not source.is_draft:
+                known.append(self.document(source))
+                found = find_renamed(known[-2:], facts)
+                gaps += [Gap(source.version, f"compat.json: {_RENAMED.format(*names)}") for names in found.items()]
+        return gaps
 
     def interface(self, source: Source, flat: Schema) -> Interface:
         """Collect what the package of a revision or extension is rendered from."""
@@ -482,6 +495,7 @@ def _group_versions(versions: Sequence[str], interfaces: Sequence[Interface]) ->
     }
 
 
+_RENAMED = "{0} has the tag and members of {1}, so they are one class; if that is right, add {0} to `renamed`"
 _NO_REVISION = (
     "no request of the client: expected the schema of a revision, in which the union `ClientRequest` lists them; "
     "a schema that adds to the protocol is imported as `ext/<name>`"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
+from itertools import pairwise
 from typing import Any, TypedDict, TypeVar
 
 from mcpspec_codegen.everyday import simplify
@@ -18,7 +19,7 @@ from mcpspec_codegen.unions import find_common_tag
 
 T = TypeVar("T")
 
-__all__ = ["CompatFacts", "merge_revisions"]
+__all__ = ["CompatFacts", "add_renamed", "find_renamed", "merge_revisions"]
 
 
 class CompatFacts(TypedDict):
@@ -78,6 +79,38 @@ def merge_revisions(documents: Sequence[Schema], facts: CompatFacts) -> Schema:
     return {"$defs": {name: {**node, "x": _known_origin(node["x"], kept)} for name, node in kept.items()}}
 
 
+def add_renamed(documents: Sequence[Schema], facts: CompatFacts) -> CompatFacts:
+    """Return the facts with the definitions that `find_renamed` finds. Their new names are aliases."""
+    found = find_renamed(documents, facts)
+    return {**facts, "renamed": facts["renamed"] | found, "aliases": facts["aliases"] | found}
+
+
+def find_renamed(documents: Sequence[Schema], facts: CompatFacts) -> dict[str, str]:
+    """Find the definitions that a later document has under another name: new name → name of the class for both.
+
+    They have the same tag, and most members in common. With a class for each, a union would have two for one value.
+    """
+    found: dict[str, str] = {}
+    for older, newer in pairwise(document["$defs"] for document in documents):
+        gone = {name: node for name, node in older.items() if name not in newer}
+        for name, node in newer.items():
+            if name in older or name in facts["renamed"]:
+                continue
+            alike = [other for other, known in gone.items() if _is_alike(node, known)]
+            classes = [known[other] if other in (known := {**facts["renamed"], **found}) else other for other in alike]
+            if len(classes) == 1 and classes[0] != name:
+                found[name] = classes[0]
+    return found
+
+
+def _is_alike(node: Schema, other: Schema) -> bool:
+    """Return whether two definitions are told apart from others by the same tag, and are mostly the same."""
+    if "tag" not in node["x"] or node["x"]["tag"] != other["x"].get("tag"):
+        return False
+    mine, theirs = node["properties"].keys(), other["properties"].keys()
+    return 2 * len(mine & theirs) > max(len(mine), len(theirs))
+
+
 def _mark_union(node: Schema, defs: dict[str, Schema]) -> Schema:
     """Return a union with its tag, or marked as one without."""
     if "anyOf" not in node:
@@ -125,11 +158,19 @@ def _rename_references(node: Any, renamed: Mapping[str, str]) -> Any:
 
 def _merge(nodes: Sequence[Schema], name: str, facts: CompatFacts) -> Schema:
     """Merge the forms of a definition, oldest first. The types of members are merged later."""
-    records = [node for node in nodes if "properties" in node]
+    records = [_without_closure(node) for node in nodes if "properties" in node]
     others = [node for node in nodes if "properties" not in node]
     if records and (not others or name in facts["records"]):
         return reduce(_merge_records, records)
     return others[0] if len(others) == 1 else {"anyOf": list(reversed(others)), "x": others[-1]["x"]}
+
+
+def _without_closure(node: Schema) -> Schema:
+    """Return an object that may have undeclared members, which may be those of another revision."""
+    if not node["x"].get("closed"):
+        return node
+    extra = {key: value for key, value in node["x"].items() if key != "closed"}
+    return {**{key: value for key, value in node.items() if key != "additionalProperties"}, "x": extra}
 
 
 def _merge_records(older: Schema, newer: Schema) -> Schema:
@@ -382,7 +423,8 @@ def _find_bases(name: str, defs: Mapping[str, Schema], facts: CompatFacts) -> li
     """List the classes that a class derives from, none of which derives from another."""
     bases = [base for base in facts["bases"] if base in defs]
     further = bases[bases.index(name) + 1 :] if name in bases else bases
-    found = [facts["extends"][name]] if facts["extends"].get(name) in defs else []
+    stated = [facts["extends"][name]] if name in facts["extends"] else []
+    found = [base for base in stated if base in defs and _has_members(defs[name], defs[base], defs)]
     found += [
         base
         for base in further
@@ -395,7 +437,16 @@ def _find_bases(name: str, defs: Mapping[str, Schema], facts: CompatFacts) -> li
 def _has_members(node: Schema, base: Schema, defs: Mapping[str, Schema]) -> bool:
     """Return whether a definition has all members of a base, with types that the base allows."""
     members = node["properties"]
-    return all(key in members and _covers(child, members[key], defs) for key, child in base["properties"].items())
+    return (
+        "properties" in base
+        and _keeps_required(node, base)
+        and all(key in members and _covers(child, members[key], defs) for key, child in base["properties"].items())
+    )
+
+
+def _keeps_required(node: Schema, base: Schema) -> bool:
+    """Return whether a definition requires what a base requires, or has a default: a class cannot allow less there."""
+    return {*base.get("required", [])} <= {*node.get("required", []), *node["x"].get("absent", {})}
 
 
 _SUFFIXES = ("RequestParams", "NotificationParams", "Result", "Request", "Notification")

@@ -107,13 +107,14 @@ def _distinguishing(records: list[str], defs: dict[str, Schema]) -> list[str]:
 
 
 def find_common_tag(node: Schema, defs: dict[str, Schema]) -> str | None:
-    """Return the tag by which Pydantic can distinguish the members, or None unless all are tagged objects."""
+    """Return the tag by which Pydantic can distinguish the members, or None unless each object has one of its own."""
     leaves = list_members(node, defs)
     if len(leaves) < 2 or any("$ref" not in leaf for leaf in leaves):
         return None
-    tags = {tuple(defs[ref_name(leaf["$ref"])]["x"].get("tag", ["", ""])[:1]) for leaf in leaves}
-    tag = tags.pop()[0] if len(tags) == 1 else None
-    return tag or None
+    names = {ref_name(leaf["$ref"]) for leaf in leaves}
+    tags = {tuple(defs[name]["x"].get("tag", ["", ""])) for name in names}
+    keys = {key for key, _ in tags}
+    return (keys.pop() or None) if len(keys) == 1 and len(tags) == len(names) else None
 
 
 def _is_native(node: Schema, defs: dict[str, Schema]) -> bool:

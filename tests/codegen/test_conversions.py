@@ -105,6 +105,11 @@ KINDS: dict[str, tuple[dict[str, Schema], dict[str, Schema], dict[str, str]]] = 
         {**_record("Thing", "a", a=_content("Text")), **TEXT},
         {"Picture": "no such type in"},
     ),
+    "a type that the older revision has elsewhere": (
+        {**_record("Thing", "a", a=_content("Text", "Picture")), **TEXT, **PICTURE},
+        {**_record("Thing", "a", a=_content("Text")), **TEXT, **PICTURE},
+        {"Thing.a": "Picture in"},
+    ),
     "the same": (_record("Thing", "a", a=STRING), _record("Thing", "a", a=STRING), {}),
 }
 """Definitions of a newer and of an older revision, with what the conversion to the older one lacks."""

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mcpspec_codegen.errors import SchemaError
-from mcpspec_codegen.output import compare, write
+from mcpspec_codegen.output import compare, find_unusable_name, write
 from tests.cases import each
 from tests.codegen.helpers import (
     GENERATED,
@@ -190,3 +190,16 @@ def test_write_refuses_a_link_out_of_the_folder(tmp_path: Path) -> None:
 
 def test_compare_with_a_missing_folder_lists_all_files(tmp_path: Path) -> None:
     assert compare({"a.py": ""}, tmp_path / "nowhere") == ["missing: a.py"]
+
+
+def test_a_name_that_cannot_be_used_is_found_in_the_first_module_that_has_one() -> None:
+    lazy = "__all__ = ['Good', 'Bad']\nGood = 1\n\ndef __getattr__(name):\n    if name == 'Bad':\n"
+    lazy += "        return Missing\n    raise AttributeError(name)\n"
+    hinted = "class Bad:\n    it: 'Missing'\n\n__all__ = ['Bad']\n"
+    files = {"pkg/__init__.py": "", "pkg/good.py": "__all__ = ['it']\nit = 1\n"}
+    assert find_unusable_name(files, files) is None
+    for text in (lazy, hinted):
+        changed = {**files, "pkg/bad.py": text}
+        assert find_unusable_name(changed, changed) == (
+            "pkg.bad", "Bad", "NameError: name 'Missing' is not defined",
+        )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 import mcpspec
 from mcpspec_codegen.normalise import normalise
 from mcpspec_codegen.pipeline import load_base
-from mcpspec_codegen.superset import CompatFacts, merge_revisions
+from mcpspec_codegen.superset import CompatFacts, add_renamed, merge_revisions
 from tests.cases import each
 from tests.paths import SCHEMA
 
@@ -76,3 +76,60 @@ def test_every_fact_about_the_official_names_is_confirmed_by_a_revision() -> Non
     places = [*FACTS["empty_objects"], *FACTS["replaced_types"], *FACTS["member_types"].values()]
     assert {place.partition(".")[0] for place in places} <= named
     assert {*FACTS["aliases"].values(), *FACTS["adapters"].values(), *FACTS["extends"].values()} <= named
+
+
+def record(*required: str, **members: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": members, "required": [*required]}
+
+
+TEXT: dict[str, Any] = {"type": "string"}
+TAG: dict[str, Any] = {"type": "string", "const": "text"}
+
+
+def merged(*revisions: dict[str, Any], **facts: Any) -> dict[str, Any]:
+    """Merge the definitions of revisions, oldest first."""
+    documents = [normalise({"$defs": {"Result": RESULT, **definitions}}, "") for definitions in revisions]
+    known: CompatFacts = {**FACTS, **facts}  # type: ignore[typeddict-item]
+    found: dict[str, Any] = merge_revisions(documents, add_renamed(documents, known))["$defs"]
+    return found
+
+
+def test_a_definition_that_keeps_its_tag_under_a_new_name_is_the_same_class() -> None:
+    other = record("type", "data", type={"type": "string", "const": "image"}, data=TEXT)
+
+    def revision(name: str, **members: dict[str, Any]) -> dict[str, Any]:
+        union = {"anyOf": [{"$ref": f"#/$defs/{name}"}, {"$ref": "#/$defs/Image"}]}
+        return {name: record("type", "text", type=TAG, text=TEXT, **members), "Image": other, "Content": union}
+
+    found = merged(revision("Text"), revision("TextPart", more=TEXT), revision("TextPiece"))
+    assert found.keys() & {"Text", "TextPart", "TextPiece"} == {"Text"}
+    assert {*found["Text"]["properties"]} == {"type", "text", "more"}
+    assert found["Content"]["discriminator"] == {"propertyName": "type"}
+
+
+def test_two_classes_with_one_tag_are_told_apart_by_their_members() -> None:
+    other = record("type", "data", type={"type": "string", "const": "image"}, data=TEXT)
+    text, spoken = record("type", "text", type=TAG, text=TEXT), record("type", "words", type=TAG, words=TEXT)
+    union = {"anyOf": [{"$ref": "#/$defs/Text"}, {"$ref": "#/$defs/Image"}]}
+    later = {"anyOf": [{"$ref": "#/$defs/Spoken"}, {"$ref": "#/$defs/Image"}]}
+    found = merged(
+        {"Text": text, "Image": other, "Content": union},
+        {"Spoken": spoken, "Image": other, "Content": later},
+    )
+    assert {"Text", "Spoken"} <= found.keys()
+    assert "discriminator" not in found["Content"]
+    assert found["Content"]["x"]["kind"] == "union"
+
+
+def test_a_closed_object_may_have_the_members_of_other_revisions() -> None:
+    closed = {**record("name", name=TEXT), "additionalProperties": False}
+    for revisions in ([closed], [closed, record("name", name=TEXT)], [record("name", name=TEXT), closed]):
+        assert "closed" not in merged(*({"Thing": each} for each in revisions))["Thing"]["x"]
+
+
+def test_a_class_requires_what_its_base_requires() -> None:
+    bases = {"Thing": "Named"}
+    named, thing = record("name", name=TEXT), record("name", name=TEXT, size=TEXT)
+    relaxed = record(name=TEXT, size=TEXT)
+    assert merged({"Named": named, "Thing": thing}, extends=bases)["Thing"]["x"]["bases"] == ["Named"]
+    assert merged({"Named": named, "Thing": relaxed}, extends=bases)["Thing"]["x"]["bases"] == []

@@ -19,6 +19,7 @@ __all__ = [
     "FACES",
     "PACKAGES",
     "Backend",
+    "annotations_of",
     "backend",
     "definitions",
     "is_list",
@@ -67,6 +68,13 @@ def definitions(version: str, name: str) -> dict[str, Any]:
     module = backend(version, name).module
     shared = {"DecodeError", "MISSING", "NULL", "UNSET", "UnsetType"}
     return {key: getattr(module, key) for key in module.__all__ if key[0].isupper() and key not in shared}
+
+
+def annotations_of(record: Any) -> dict[str, Any]:
+    """Return the annotations of the module that defines the record of a method: that of its package or its base's."""
+    package, _, library = record.message.__module__.rpartition(".")
+    found = import_module(f"{package}.{'models_' if library == 'models' else ''}methods")
+    return found.__annotations__
 
 
 def is_object(value: object) -> TypeIs[dict[str, Any]]:

@@ -17,6 +17,7 @@ import pytest
 import mcpspec
 from mcpspec.support.objects import spread_union
 from tests.cases import each
+from tests.generated.backends import annotations_of
 from tests.generated.vectors import has_vectors, minimal_value
 
 TASKS = "ext/tasks"
@@ -173,8 +174,7 @@ def test_a_method_takes_the_parameters_of_its_record_and_a_context_by_position(
     own, params, ctx = signature.parameters.values()
     assert own.name == "self"
     assert {own.kind, params.kind, ctx.kind} == {inspect.Parameter.POSITIONAL_ONLY}
-    newest = Target(mcpspec.LATEST, target.backend).module("methods")  # from which an extension imports records
-    annotations = {**newest.__annotations__, **target.module("methods").__annotations__}
+    annotations = annotations_of(record)
     annotation = annotations[re.sub(r"(?<=[a-z])(?=[A-Z])|/", "_", method).upper()]
     types = (params.annotation, signature.return_annotation.removeprefix("MaybeAwaitable[").removesuffix("]"))
     assert annotation == f"Final[Method[{types[0]}, {types[1]}]]"

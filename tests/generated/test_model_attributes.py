@@ -16,7 +16,7 @@ def tool(**members: Any) -> Any:
     return models.from_builtins({"name": "a", "inputSchema": schema, **members}, models.Tool)
 
 
-@each("version", mcpspec.VERSIONS)
+@each("version", [each for each in mcpspec.VERSIONS if hasattr(mcpspec.revision(each).exact.models, "Root")])
 def test_a_misspelt_attribute_is_rejected_and_not_encoded(version: str) -> None:
     root = mcpspec.revision(version).exact.models.Root(uri="file:///a")
     with pytest.raises(AttributeError, match="Root declares no member 'nmae'; set it in model_extra"):

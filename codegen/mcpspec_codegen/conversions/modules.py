@@ -1,4 +1,4 @@
-"""The modules of conversions, one for each pair of a modern revision and an older one."""
+"""The modules of conversions, one for each pair of a modern revision and an older or legacy one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ def conversion_modules(revisions: list[Revision], facts: ConversionFacts) -> dic
     files: dict[str, str] = {}
     for modern in revisions:
         if modern.is_modern:
-            files |= _modules_of(modern, [each for each in revisions if each.version < modern.version], facts)
+            others = [each for each in revisions if each.version < modern.version or not each.is_modern]
+            files |= _modules_of(modern, others, facts)
     return files
 
 

@@ -280,8 +280,11 @@ class Pair:
         made = self._expression(value, mine.node, theirs.node)
         if mine.is_required:
             return made
-        if theirs.is_required and theirs.default is None:
+        filled = theirs.default if theirs.constant is None else theirs.constant
+        if theirs.is_required and filled is None:
             self._mismatch(f"optional in {self.source.version}, required in {self.target.version}")
+        if not self.is_upgrade and theirs.is_required and filled is not None:
+            return f"{filled!r} if {value} is self.absent else {made}"
         if not self.is_upgrade:
             if made.startswith("self.as_object("):  # an empty object is converted, too
                 return f"{value} if {value} is self.absent else {made}"
@@ -413,6 +416,9 @@ class Pair:
             if target in known and target is not None:
                 self._need(name, target, name)
                 self._uses.setdefault(self._current, set()).add(name)
+            elif self.target.is_kind(name, "record"):  # which the union there lacks
+                self._mismatch(f"{name} in {self.source.version}, but not in {self.target.version}")
+                self._need(name, name, name)
             else:
                 self._need_rule(name)
         methods = "of_class" if self.is_upgrade else f'one_of["{" or ".join(names)}"]'

@@ -210,13 +210,15 @@ def _find_conversion(source: Any, target: Any, package: str, to: str) -> tuple[C
         return open_converter(source, target), True
     if is_struct(target) and not _PARTS.isdisjoint(getattr(source, "__struct_fields__", ())):
         return _message_converter(source, target, package, to), True
-    newer = max(package, to)
+    older, newer = sorted((package, to), key=lambda each: (_is_modern(each), each))
     if _is_modern(newer):
-        conversion = _load(("Upgrade" if to == newer else "Downgrade"), newer, min(package, to))
+        conversion = _load(("Upgrade" if to == newer else "Downgrade"), newer, older)
         found = conversion.method_between(source, target)
         if found is None:
             return _by_json(source, target), True
         return positional(found), source.__name__ in conversion.partial
+    if newer > _newest_modern():  # of a legacy revision that is newer, it knows nothing
+        return _by_json(source, target), True
     return _by_newest(source, target, package, to), True
 
 
@@ -264,7 +266,7 @@ def _newest_modern() -> str:
 
 
 def _is_modern(package: str) -> bool:
-    """Return whether a revision has conversions to all older ones. The draft is newer than all."""
+    """Return whether a revision has conversions to all older and all legacy ones. The draft is newer than all."""
     known = {_package(version): features for version, features in FEATURES.items()}
     return package not in known or known[package].is_modern
 
@@ -340,6 +342,6 @@ def _open_type(member: StructMember | None) -> Any:
 
 
 def _part_converter(kind: type, hint: Any, package: str, to: str) -> Converter:
-    known = [option for option in spread_union(hint) if is_struct(option)]
+    known = [option for option in spread_union(hint) if is_struct(option) or is_open(option)]
     same = [option for option in known if option.__name__ == kind.__name__] or known
     return _find_conversion(kind, same[0], package, to)[0] if len(same) == 1 else leave

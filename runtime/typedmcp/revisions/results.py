@@ -17,9 +17,7 @@ __all__ = ["CACHEABLE_METHODS", "STALE_METHODS", "build_open_object"]
 _REQUESTS = dialect.methods.CLIENT_REQUESTS
 
 CACHEABLE_METHODS: Final = frozenset(
-    name
-    for name, method in _REQUESTS.items()
-    if any("ttl_ms" in kind.__struct_fields__ for kind in spread_union(method.result))
+    name for name, method in _REQUESTS.items() if any(hasattr(kind, "ttl_ms") for kind in spread_union(method.result))
 )
 """The methods whose results say how long they may be cached."""
 

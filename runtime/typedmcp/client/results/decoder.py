@@ -133,7 +133,7 @@ def _compile_straight(exact: Any, plain: Any, place: _TypedPlace) -> Callable[[b
     would take longer. A page of a list has many items.
     """
     decode_plain, checks = _decoder(plain), member_checks(exact)
-    large = sys.maxsize if "next_cursor" in plain.__struct_fields__ else _LARGE_BYTES
+    large = sys.maxsize if hasattr(plain, "next_cursor") else _LARGE_BYTES
 
     def decode_straight(raw: bytes | Raw) -> Any:
         try:

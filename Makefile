@@ -28,7 +28,7 @@ RUNTIME_TESTS := tests/typedmcp_schemas tests/server/store tests/client/test_cli
 needs = $(foreach name,$(1),$(if $($(name)),,$(error $@ needs $(name)=…; see `make help`)))
 
 .DEFAULT_GOAL := help
-.PHONY: help generate test test-lowest test-all test-full mutants fuzz soak pictures check complete bump diff schema-check dist dist-check sbom import-budget figures interop conformance bench bench-codecs bench-convert bench-stdio bench-http bench-gateway bench-import bench-memory bench-large bench-instructions bench-scaling bench-latency bench-layers bench-check bench-quote docs docs-serve clean
+.PHONY: help generate test test-lowest test-all test-full mutants fuzz futures soak pictures check complete bump diff schema-check dist dist-check sbom import-budget figures interop conformance bench bench-codecs bench-convert bench-stdio bench-http bench-gateway bench-import bench-memory bench-large bench-instructions bench-scaling bench-latency bench-layers bench-check bench-quote docs docs-serve clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -99,6 +99,9 @@ figures: $(PROJECT) ## Print figures of the code: lines, sizes of classes and fu
 
 fuzz: $(PROJECT) ## Fuzz what reads bytes of peers, following its coverage: TARGETS="frames events" SECONDS=60 (Linux)
 	$(RUN) -m tests.fuzz $(TARGETS) --seconds $(or $(SECONDS),60) $(ARGS)
+
+futures: $(PROJECT) ## Bump to plausible next revisions and check their types: COUNT=1000 SEED=1 JOBS=2 (ONLY="--only 17 --whole": one of them)
+	$(RUN) -m tests.futures --count $(or $(COUNT),1000) --seed $(or $(SEED),1) --jobs $(or $(JOBS),1) $(ONLY)
 
 soak: $(PROJECT) ## Load a server and its clients for SECONDS=120, and fail if memory rises (Linux)
 	$(RUN) -m tests.soak --seconds $(or $(SECONDS),120) $(ARGS)

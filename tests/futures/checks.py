@@ -40,7 +40,7 @@ def check_values(values: Values, names: Iterable[str], count: int) -> int:
             continue  # it has another name in Python
         for value in _some(values, name, count):
             expected = values.accepts(name, value)
-            if _is_request(value) and not (expected and is_schema(value) and isinstance(value.get("id"), str | int)):
+            if _is_request(value) and not (expected and is_schema(value) and type(value.get("id")) in (str, int)):
                 continue  # it may be a notification with an id, which JSON-RPC forbids
             made = {library: _decoded(types, name, value) for library, types in exact.items()}
             text = f"{name} {json.dumps(value)}: the schema says {expected}, the types {made!r}"

@@ -106,7 +106,7 @@ class Pair:
             known = newer.methods.get(name)
             if known is None:
                 continue
-            if method.params and known.params:
+            if method.params in older.definitions and known.params in newer.definitions:
                 yield from self._params(method, known)
             for result in self._results(older, method):
                 if result in self._results(newer, known) or older is newer:

@@ -111,7 +111,7 @@ class _ChangeFinder:
             if name in old and name in new:
                 yield from self._type(name, old[name], new[name])
             else:  # what uses it has changed, too
-                text = describe_type(old.get(name) or new[name])
+                text = describe_type(old[name] if name in old else new[name])  # `{}` is any value
                 yield _change("type", name, text if name in old else None, text if name in new else None, is_seen=False)
         for name, other in renamed.items():
             yield Change("type", name, name, other, f"{name} => {other}", (), is_seen=False)

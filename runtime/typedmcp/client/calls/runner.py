@@ -86,6 +86,8 @@ class CallRunner:
         self._cache = cache
         self._incoming = incoming
         self._decoders: dict[tuple[str, str], ResultDecoder] = {}
+        self._newer: set[tuple[str, str]] = set()
+        """The members of newer revisions that were reported, with their methods: servers send them in every result."""
         """The decoders of results by method and revision."""
         self.completions: Mapping[type, Callable[[str, Any, Any, CallOptions], Awaitable[Any]]] = {}
         """The functions that turn results of extensions into those of calls, by type."""
@@ -399,6 +401,11 @@ class CallRunner:
         if self._incoming.is_strict and (faults := [each for each in problems if not each.is_allowed]):
             raise ProtocolError(str(faults[0])).attach_call(method, id)
         for problem in problems:
+            if problem.is_allowed:
+                key = method, problem.path.rpartition(".")[2]
+                if key in self._newer:
+                    continue
+                self._newer.add(key)
             kind = DiagnosticKind.TOLERATED if problem.is_tolerated else DiagnosticKind.INVALID_DATA
             self._incoming.report(Diagnostic(kind, str(problem), method, params=problem.value))
         drop_unsafe_icons(method, result, self._incoming.report)

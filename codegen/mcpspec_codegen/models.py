@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
+from mcpspec_codegen import names
 from mcpspec_codegen.cycles import find_recursive
 from mcpspec_codegen.definition_order import order_definitions
 from mcpspec_codegen.hints import write_hints
@@ -292,7 +293,7 @@ def _annotation(node: Schema, backend: Backend, annotated: str, alias: str | Non
         return {"before": f"{annotated}[" if alias else "", "after": named, "hint": hint}
     if not backend.is_msgspec:
         if "discriminator" in arguments:
-            arguments["discriminator"] = arguments["discriminator"]["propertyName"]
+            arguments["discriminator"] = names.name_attribute(arguments["discriminator"]["propertyName"])
         if "integer" in (types := type_names(node)) and "number" not in types:
             arguments |= _whole(arguments)
         arguments = ({"alias": alias} if alias else {}) | arguments

@@ -74,6 +74,8 @@ async def _call(client: typedmcp.Client, method: str, params: JSON, told: list[J
         made: JSON = json.loads(bytes(await client.send_raw(method, params, on_progress=on_progress)))
     except typedmcp.RemoteError as error:
         made = {"error": error.message}
+    # What the server sent beside the call, on a stream of its own, was written before a later response.
+    await client.ping()
     result: JSON = _normal(made)
     return {**result, "told": [_normal(each) for each in told]} if told else result
 

@@ -71,6 +71,7 @@ NODE_PACKAGES = {
     "conformance": ["@modelcontextprotocol/conformance@0.2.0-alpha.12"],
     "authserver": ["oidc-provider@9.13.3"],
     "apps": ["@modelcontextprotocol/ext-apps@2.0.4"],
+    "schemas": ["@agentclientprotocol/sdk@2.4.0"],
 }
 OURS = ["pip==26.3", "msgspec>=0.22,<1", "jsonschema-rs>=0.60,<1", "httptools>=0.6.4,<1", "uvicorn>=0.34,<1"]
 """What the packages of this checkout need in the environments of examples, which run on them from their source."""

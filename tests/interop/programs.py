@@ -87,7 +87,6 @@ TITLES: Final = {OFFICIAL: "the official SDK 1.30", FASTMCP: "fastmcp 2.14"}
 REASONS: Final[dict[str, dict[str, str]]] = {
     OFFICIAL: {
         r"^capabilities/resources/subscribe: null → true": "`resources.subscribe` is declared where it is served",
-        r"^tools/call process_data/told: ": "changes of lists come with the call that makes them",
         r"^tools/list/tools/\d+/outputSchema/": "the schema of a block of content is that of our types",
     },
     FASTMCP: {

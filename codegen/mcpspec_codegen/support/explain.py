@@ -261,6 +261,8 @@ def _option_names(option: Any, types: TypeAccess) -> list[str]:
 def _bounds_fault(value: Any, bounds: list[Any], path: Path, types: TypeAccess) -> Fault | None:
     if (fault := _first(_check_fault(value, bound, path, types) for bound in bounds)) is not None:
         return fault
+    if value is None:  # a type that admits null does not limit it
+        return None
     for bound in (inner for outer in bounds for inner in getattr(outer, "metadata", [outer])):
         for name, (fails, text) in _BOUNDS.items():
             limit = getattr(bound, name, None)

@@ -40,19 +40,27 @@ async def serving_side(
     tls: SSLContext | None = None,
     **options: Any,
 ) -> AsyncGenerator[Side]:
-    """Serve a handler with a protocol class, at a port of its own. `wrap` puts something around the application."""
+    """Serve a handler with a protocol class. `wrap` puts something around the application."""
     handler = ToolHandler() if handler is None else handler
     options.setdefault("on_diagnostic", ignore)
     with known_ids():
         side = Side(kind, typedmcp.asgi(handler, keep_alive=1000.0, **options), handler, wrap, config or {})
-        loop = asyncio.get_running_loop()
-        server = await loop.create_server(side.accept, "127.0.0.1", 0, ssl=tls)
-        side.address = server.sockets[0].getsockname()
+        side.tls = tls
         try:
             yield side
         finally:
-            server.close()
             await side.close()
+
+
+def _connect() -> tuple[socket.socket, socket.socket]:
+    """Return the ends of a TCP connection. No port stays open, where a client of another test could connect."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        client = socket.create_connection(listening.getsockname())
+        while True:
+            server, address = listening.accept()
+            if address == client.getsockname():
+                return client, server
+            server.close()
 
 
 def ignore(_: object) -> None:
@@ -88,7 +96,7 @@ class Side:
         self.config.load()
         self.state = ServerState()
         self.state.default_headers = [_DATE, *self.config.encoded_headers]
-        self.address: tuple[str, int] = ("", 0)
+        self.tls: SSLContext | None = None
         self.accepted: list[Watched] = []
         self._clients: list[asyncio.Transport] = []
         self.known = 0
@@ -110,16 +118,20 @@ class Side:
 
     async def connect(self, tls: SSLContext | None = None) -> SocketConnection:
         """Open a connection with a socket."""
-        before = len(self.accepted)
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(1 << 24)
-        transport, _ = await loop.create_connection(
-            lambda: asyncio.StreamReaderProtocol(reader), *self.address, ssl=tls
+        client, server = _connect()
+        (_, watched), (transport, _) = await asyncio.gather(
+            loop.connect_accepted_socket(self.accept, server, ssl=self.tls),
+            loop.create_connection(
+                lambda: asyncio.StreamReaderProtocol(reader),
+                sock=client,
+                ssl=tls,
+                server_hostname="127.0.0.1" if tls else None,
+            ),
         )
         self._clients.append(transport)
-        while len(self.accepted) == before or self.accepted[before].tap is None:
-            await asyncio.sleep(0)
-        return SocketConnection(self, self.accepted[before], transport, reader)
+        return SocketConnection(self, watched, transport, reader)
 
     def open_pipe(self) -> Pipe:
         """Open a connection without a socket."""

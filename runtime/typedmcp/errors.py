@@ -38,7 +38,7 @@ import msgspec
 
 from mcpspec.support.error_text import clip, escape_unprintable
 from mcpspec.support.errors import DecodeError
-from mcpspec.support.objects import is_object
+from mcpspec.support.objects import is_array, is_object
 from typedmcp.dialect import SPOKEN
 from typedmcp_schemas.nesting import decode_json
 
@@ -290,13 +290,23 @@ class UnsupportedVersionError(RemoteError):
         if requested in supported:
             text = f"protocol version {requested}: begin a session with initialize, and name no version in _meta"
         elif supported:
-            text += f"; supported: {', '.join(map(_in_ascii, supported[:20]))}"
+            text += f"; supported: {_in_ascii(*supported[:20])}"
         super().__init__(self.CODE, text, data)
 
+    @property
+    def supported(self) -> list[str]:
+        """The revisions that the peer names as supported, which may be none."""
+        names: object = self.data.get("supported") if is_object(self.data) else None
+        return [name for name in names if isinstance(name, str)] if is_array(names) else []
 
-def _in_ascii(version: str) -> str:
-    """Return a version that a peer named: shortened, without control characters."""
-    return ascii(version[:40])[1:-1]
+    def _remedy(self) -> str:
+        names = _in_ascii(*self.supported[:20])
+        return f"; supported: {names}" if names and names not in self.message else ""
+
+
+def _in_ascii(*versions: str) -> str:
+    """Return versions that a peer named: shortened, without control characters."""
+    return ", ".join(ascii(version[:40])[1:-1] for version in versions)
 
 
 class HeaderMismatchError(RemoteError):

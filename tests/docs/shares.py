@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from tests.server.http.asgi_driver import Served, ToolHandler, make_served, mess
 from tests.spoken import LEGACY
 from tests.typedmcp_auth.verifiers.issuer import RESOURCE, issuing
 from typedmcp import Limits, MemoryStore
-from typedmcp.stores import StoreLimits
+from typedmcp.stores import EVENT_STREAM_BYTES, StoreLimits, StreamNotFoundError
 from typedmcp_auth import IntrospectionVerifier
 from typedmcp_extensions.tasks import MemoryTaskStore, ServerTasks, TaskLimits
 from typedmcp_gateway import Gateway
@@ -104,6 +104,34 @@ async def _streams() -> int:
         served.address = BOB
         await served.listen(toolsListChanged=True).next_message()
         return sum(each.status == 200 for each in opened)
+
+
+async def _legacy_sse() -> int:
+    async with serving(limits=Limits(stream_bytes=PLACES * 16 * KIB), sse_path="/sse") as served:
+        served.address = ANN
+        opened = [served.open("GET", path="/sse") for _ in range(GREEDY)]
+        await run_loop()
+        served.address = BOB
+        assert (await served.open("GET", path="/sse").event()).event == "endpoint"
+        return sum(each.status == 200 for each in opened)
+
+
+async def _kept_streams() -> int:
+    """Return how many streams of the first client can be resumed, when that of the second one still can be."""
+    event = b"x" * (4 * KIB - EVENT_STREAM_BYTES)
+    store = MemoryStore(limits=StoreLimits(kept_bytes=PLACES * 4 * KIB))
+    for client in (BOB, ANN):
+        await store.create_session(client, {}, client)
+        for number in range(1 if client == BOB else GREEDY):
+            await store.create_stream(client, str(number), b"", [event], last=True)
+    assert await _is_kept(store, BOB, "0")
+    return sum([await _is_kept(store, ANN, str(number)) for number in range(GREEDY)])
+
+
+async def _is_kept(store: MemoryStore, session: str, stream: str) -> bool:
+    with suppress(StreamNotFoundError):
+        return [len(events) async for events in store.follow_stream(session, stream, 0)] == [1]
+    return False
 
 
 async def _subscriptions() -> int:
@@ -285,6 +313,8 @@ SHARED: Final[Sequence[Shared]] = (
     Shared("requests in progress", "`call_bytes`", default_of(Limits, "call_bytes"), _requests),
     Shared("bodies that arrive", "`call_bytes`", default_of(Limits, "call_bytes"), _bodies),
     Shared("event streams and listeners", "`stream_bytes`", default_of(Limits, "stream_bytes"), _streams),
+    Shared("streams of HTTP+SSE", "`stream_bytes`", default_of(Limits, "stream_bytes"), _legacy_sse),
+    Shared("streams to resume", "`StoreLimits.kept_bytes`", default_of(StoreLimits, "kept_bytes"), _kept_streams),
     Shared("resources of listeners", "`subscription_bytes`", default_of(Limits, "subscription_bytes"), _subscriptions),
     Shared("sessions", "`StoreLimits.session_bytes`", default_of(StoreLimits, "session_bytes"), _sessions),
     Shared("threads of functions that block", "`threads`", default_of(Limits, "threads"), _threads),

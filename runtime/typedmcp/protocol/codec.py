@@ -139,7 +139,9 @@ class MethodCodec:
         try:
             convert = self.downgrades[type(result)]
         except KeyError:
-            convert = None if self._is_exact(type(result)) else self._compile_downgrade(type(result))
+            # An exact type of a legacy revision needs no conversion.
+            is_exact = self._revision != DIALECT and type(result).__module__ == structs_of(self._revision).__name__
+            convert = None if is_exact else self._compile_downgrade(type(result))
             if self.find_repair is not None:
                 convert = _reject_unrepaired(self.find_repair, convert)
             self.downgrades[type(result)] = convert
@@ -157,10 +159,6 @@ class MethodCodec:
 
     def _compile_downgrade(self, kind: type) -> Converter | None:
         raise NotImplementedError
-
-    def _is_exact(self, kind: type) -> bool:
-        """Return whether a class is an exact type of the legacy revision, which needs no conversion."""
-        return self._revision != DIALECT and kind.__module__ == structs_of(self._revision).__name__
 
     def _expected(self, kind: type) -> type:
         """Return the result type of the method that a class is, or derives from."""

@@ -240,6 +240,19 @@ def test_an_error_of_a_modern_server_does_not_lead_to_the_legacy_transport(code:
     run(main)
 
 
+def test_a_refused_version_is_an_error_that_names_the_supported_ones() -> None:
+    async def main() -> None:
+        data = {"supported": ["2099-01-01", 7, "\x1b[2J"], "requested": MODERN}
+        script = Script(server__discover=lambda request, wire: wire.error(request, -32022, "no", data, status=400))
+        with pytest.raises(typedmcp.UnsupportedVersionError) as caught:
+            async with connected(script):
+                pass
+        assert str(caught.value) == r"server/discover (id 1): no; supported: 2099-01-01, \x1b[2J (-32022)"
+        assert caught.value.supported == ["2099-01-01", "\x1b[2J"]
+
+    run(main)
+
+
 def test_a_request_is_repeated_if_the_server_rejects_a_version_that_it_supports() -> None:
     refused: list[str] = []
 
@@ -370,6 +383,33 @@ def test_a_stream_that_cannot_be_resumed_fails_the_call() -> None:
             with pytest.raises(typedmcp.ConnectionLostError, match="was not resumed"):
                 await client.call_tool("x")
             assert len(script.of("GET")) == 1
+
+    run(main)
+
+
+QUOTED = {
+    "text": (b"The service is being updated.\r\n", "; it ended with: The service is being updated."),
+    "JSON": (b'{"jsonrpc":"2.0"}', '; it ended with: {"jsonrpc":"2.0"}'),
+    "long text": (b"a" * 100_000, "; it ended with: " + "a" * 500 + "…"),
+    "a page": (b"<html>Sign in</html>", "; it ended with: an HTML page, or other than text"),
+    "half an event": (b'event: message\ndata: {"x', '; it ended with: event: message data: {"x'),
+    "nothing": (b"", ""),
+}
+
+
+@each("name", QUOTED)
+def test_what_comes_in_place_of_events_is_quoted(name: str) -> None:
+    body, quoted = QUOTED[name]
+
+    def call(request: Request, wire: Wire) -> None:
+        wire.reply(200, body, content_type="text/event-stream")
+
+    async def main() -> None:
+        for revision in (OLDER, MODERN):
+            async with connected(Script(revision, tools__call=call)) as client:
+                with pytest.raises(typedmcp.ConnectionLostError) as caught:
+                    await client.call_tool("x")
+                assert str(caught.value).partition("): ")[2] == "the stream ended before the result came" + quoted
 
     run(main)
 

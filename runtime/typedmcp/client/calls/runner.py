@@ -13,7 +13,6 @@ from msgspec import Raw
 from mcpspec.support.structs import from_builtins
 from typedmcp import dialect
 from typedmcp.client.connection.manager import ConnectionManager
-from typedmcp.client.connection.negotiation import supported_versions
 from typedmcp.client.incoming.callbacks import Callbacks
 from typedmcp.client.incoming.handler import IncomingMessageHandler
 from typedmcp.client.options import CallOptions, check_call_options
@@ -349,8 +348,8 @@ class CallRunner:
 
     async def _can_repeat(self, error: RemoteError, method: str, params: Any) -> bool:
         """Return whether the same call may succeed now: with other headers, or with a server that was upgraded."""
-        if error.code == UnsupportedVersionError.CODE:
-            return self._connection.server.revision in supported_versions(error)
+        if isinstance(error, UnsupportedVersionError):
+            return self._connection.server.revision in error.supported
         if error.code != HeaderMismatchError.CODE or method != "tools/call":
             return False
         name = params.get("name") if is_mapping(params) else params.name

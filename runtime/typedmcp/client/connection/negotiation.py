@@ -43,7 +43,7 @@ from typedmcp.revisions.capabilities import extensions_of, upgrade_capabilities
 from typedmcp.revisions.conversions import upgrader
 from typedmcp.revisions.features import DIALECT, FEATURES, MODERN_ERROR_CODES, methods_of, structs_of
 
-__all__ = ["ClientIdentity", "is_modern_error", "negotiate", "supported_versions"]
+__all__ = ["ClientIdentity", "is_modern_error", "negotiate"]
 
 D = dialect.structs
 
@@ -94,12 +94,6 @@ async def negotiate(
 def is_modern_error(error: RemoteError) -> bool:
     """Return whether only a modern server rejects a request with this error."""
     return error.code == METHOD_NOT_FOUND or error.code in MODERN_ERROR_CODES
-
-
-def supported_versions(error: RemoteError) -> list[str]:
-    """Return the revisions that an error names as supported."""
-    names: Any = error.data.get("supported") if is_object(error.data) else None
-    return _strings(names)
 
 
 def _newest(revisions: Iterable[str], supported: Iterable[str]) -> str | None:
@@ -198,8 +192,8 @@ class _Negotiation:
             return isinstance(error, RemoteError) and error.code in _LEGACY_REFUSALS
         if _is_final(error):
             return False
-        if isinstance(error, RemoteError) and error.code == UnsupportedVersionError.CODE:
-            return _newest(legacy, supported_versions(error)) is not None
+        if isinstance(error, UnsupportedVersionError):
+            return _newest(legacy, error.supported) is not None
         if isinstance(error, RemoteError):
             return error.code not in MODERN_ERROR_CODES
         # Only 4xx means an older server: others, such as 502, are about the server's state.
@@ -209,9 +203,8 @@ class _Negotiation:
         """Send `server/discover` in the newest revision. If the server rejects that, use the newest one it names."""
         try:
             return await self._send_discovery(self.identity.modern[0])
-        except RemoteError as error:
-            revision = _newest(self.identity.modern, supported_versions(error))
-            if error.code != UnsupportedVersionError.CODE or revision is None:
+        except UnsupportedVersionError as error:
+            if (revision := _newest(self.identity.modern, error.supported)) is None:
                 raise
         return await self._send_discovery(revision)
 

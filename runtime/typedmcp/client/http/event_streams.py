@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection
+from contextlib import closing
 from typing import Final
 
 from msgspec import Raw
 
 from typedmcp.client.http.bodies import accept_coding, content_type
-from typedmcp.client.http.endpoint import Endpoint
+from typedmcp.client.http.endpoint import Endpoint, shorten_body
 from typedmcp.client.requests.heads import POST, RequestHeads
-from typedmcp.client.session.reader import MessageReader, PendingCall
+from typedmcp.client.session.reader import MessageReader, PendingCall, SessionListener
 from typedmcp.client.session.session import SessionLostError
 from typedmcp.errors import ConnectionLostError, Error, HttpStatusError, ProtocolError, ServerBusyError
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
@@ -41,6 +42,9 @@ _MAX_RECONNECT_DELAY: Final = 30.0
 _STABLE_SECONDS: Final = 10.0
 """Seconds after which the end of a stream does not count as a failure."""
 
+_MAX_TAIL: Final = 800
+"""Bytes of a stream that ended without an event that an error quotes."""
+
 _MAX_EVENT_IDS: Final = 1024
 """Ids of events that are kept to recognise repeated events."""
 
@@ -48,17 +52,19 @@ _MAX_EVENT_IDS: Final = 1024
 class _ResumableStream:
     """The position in an event stream of a legacy revision, across all its connections.
 
-    `report` is called with a text for an event whose id has more than `max_id_bytes`.
+    An event whose id has more than `max_id_bytes` is reported to `listener`.
     """
 
-    def __init__(self, max_id_bytes: int, report: Callable[[str], None]) -> None:
+    def __init__(self, max_id_bytes: int, listener: SessionListener) -> None:
         self._max_id_bytes = max_id_bytes
-        self._report = report
+        self._listener = listener
         self.last_event_id: str | None = None
         self.retry: float | None = None
         """Seconds to wait before the stream is requested again, as the server asked."""
         self.failures = 0
         """Consecutive requests that returned no event."""
+        self.tail = b""
+        """What came after the last event."""
         self._seen: OrderedDict[str, None] = OrderedDict()
         self._seen_before: frozenset[str] = frozenset()
 
@@ -80,8 +86,9 @@ class _ResumableStream:
         if id in self._seen_before:
             return False
         if (size := len(id.encode())) > self._max_id_bytes:
-            limit = f"the limit is {self._max_id_bytes} (http_event_id_bytes)"
-            self._report(f"the stream cannot be resumed after an event whose id has {size} bytes; {limit}")
+            text = f"the stream cannot be resumed after an event whose id has {size} bytes; the limit is "
+            text += f"{self._max_id_bytes} (http_event_id_bytes)"
+            self._listener.report(Diagnostic(DiagnosticKind.INVALID_DATA, text))
             id = ""
         self.last_event_id = id or None
         self._seen[id] = None
@@ -136,15 +143,17 @@ class EventStreams:
         while True:
             failure: OSError | None = None
             try:
-                await self._read_events(response, stream, call)
+                with closing(response):
+                    await self._read_events(response, stream, call)
             except OSError as error:
                 failure = error
-            finally:
-                response.close()
             if pending.response.done():
                 return pending.response.result()
             if stream.last_event_id is None or self._heads.modern_revision(call.method) is not None:
-                raise ConnectionLostError(f"the stream ended before the result came{_suffix(failure)}") from failure
+                text = f"the stream ended before the result came{_suffix(failure)}"
+                if stream.tail:
+                    text += f"; it ended with: {shorten_body(stream.tail) or 'an HTML page, or other than text'}"
+                raise ConnectionLostError(text) from failure
             response = await self._resume(stream, failure)
 
     async def _resume(self, stream: _ResumableStream, failure: Exception | None) -> HttpResponse:
@@ -163,10 +172,7 @@ class EventStreams:
                 failure = error
 
     def _new_stream(self) -> _ResumableStream:
-        return _ResumableStream(self._endpoint.limits.http_event_id_bytes, self._report_invalid)
-
-    def _report_invalid(self, text: str) -> None:
-        self._reader.listener.report(Diagnostic(DiagnosticKind.INVALID_DATA, text))
+        return _ResumableStream(self._endpoint.limits.http_event_id_bytes, self._reader.listener)
 
     async def _read_events(self, response: HttpResponse, stream: _ResumableStream, call: Call | None) -> None:
         """Dispatch the events of a stream until its end, or until the response to its call has arrived."""
@@ -177,7 +183,9 @@ class EventStreams:
             data = await response.read()
             if not data:
                 return
-            for event in parser.feed(data):
+            events = parser.feed(data)
+            stream.tail = b"" if events else (stream.tail + data)[:_MAX_TAIL]
+            for event in events:
                 if stream.accept(event) and event.data and event.event == "message":
                     if self._endpoint.on_frame is not None:
                         self._endpoint.on_frame("server", frame_of(event.data))
@@ -189,8 +197,7 @@ class EventStreams:
         if stream.last_event_id is not None and stream.last_event_id.isprintable():
             head += b"%b: %b\r\n" % (EVENT_ID.encode(), stream.last_event_id.encode())
         response = await self._endpoint.send("GET", head)
-        if "content-encoding" in response.headers:
-            accept_coding(response, self._reader.listener.tolerate)
+        accept_coding(response, self._reader.listener.tolerate)
         if response.status == 200 and content_type(response) == "text/event-stream":
             stream.on_resumed()
             return response
@@ -223,10 +230,8 @@ class EventStreams:
                 response = await self._request_stream(stream)
             finally:
                 self.is_answered.set()
-            try:
+            with closing(response):
                 await self._read_events(response, stream, None)
-            finally:
-                response.close()
         except HttpStatusError as error:
             stream.on_rejected(error)
         except OSError:

@@ -286,11 +286,6 @@ class HttpSession(ClientSession):
         """True while a flow gets an access token."""
         return self.endpoint.credentials.is_signing_in
 
-    @property
-    def is_congested(self) -> bool:
-        """Always False: each message has a connection and a timeout of its own."""
-        return False
-
     def _notify_cancelled(self, call: Call, reason: str) -> None:
         """Cancel a call at a legacy server. For a modern one, closing the HTTP response has done so."""
         is_legacy = self._heads.revision is not None and self._heads.modern_revision(call.method) is None

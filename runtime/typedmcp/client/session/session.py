@@ -142,9 +142,9 @@ class ClientSession(ABC):
         """Send an encoded message: a notification with its method and parameters, or a response."""
 
     @property
-    @abstractmethod
     def is_congested(self) -> bool:
-        """True while the server is not reading."""
+        """True while the server is not reading. Over HTTP, each message has a connection of its own."""
+        return False
 
     def propose_revision(self, revision: str, params: Any) -> None:  # noqa: B027  # only HTTP needs it
         """Use this modern revision until a revision is negotiated. `params` are those of `server/discover`."""

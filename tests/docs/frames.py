@@ -1,7 +1,4 @@
-"""The table of frames on `docs/wire.md`, made from `tests/vectors/frames.toml`.
-
-`python -m tests.docs.frames` writes it; a test compares it.
-"""
+"""The page of frames, from `tests/vectors/frames.toml`: made with the others of its folder when the site is built."""
 
 from __future__ import annotations
 
@@ -12,15 +9,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from mcpspec.support.objects import is_array
-from tests.docs.markdown import replace_block
 from tests.paths import ROOT
 
-__all__ = ["PAGE", "VECTORS", "sections"]
+__all__ = ["VECTORS", "render"]
 
-PAGE = ROOT / "docs" / "wire.md"
 VECTORS = ROOT / "tests" / "vectors" / "frames.toml"
 
 _HEADING = re.compile(r"# (?P<title>\S[^\n]*)\n\n(?=\[\[frame\]\])")
+_HEAD = """# Frames
+
+What becomes of a frame, valid or not, which the tests send on every revision that a row is about. *State* is when the
+frame arrives. "any" means: as the first frame, in a session of every revision with a handshake, and after a request of
+2026-07-28. The texts between ellipses are part of the error's message.
+"""
 _STATES = {
     "fresh": "before `initialize`",
     "between": "before `initialized`",
@@ -30,12 +31,12 @@ _STATES = {
 _ANYWHERE = ["fresh", "legacy", "modern"]
 
 
-def sections() -> str:
-    """Render all frames as Markdown, with one table for each heading of the file."""
+def render() -> str:
+    """Render all frames as a page, with one table for each heading of the file."""
     _, *parts = _HEADING.split(VECTORS.read_text(encoding="utf-8"))
     titles, texts = parts[::2], parts[1::2]
-    return "".join(
-        f"\n### {title}\n\n{_table(tomllib.loads(text)['frame'])}" for title, text in zip(titles, texts, strict=True)
+    return _HEAD + "".join(
+        f"\n## {title}\n\n{_table(tomllib.loads(text)['frame'])}" for title, text in zip(titles, texts, strict=True)
     )
 
 
@@ -76,7 +77,3 @@ def _response(reply: dict[str, Any]) -> str:
 
 def _id(id: str | int) -> str:
     return str(id).removeprefix("the integer ") if "the integer " in str(id) else json.dumps(id)
-
-
-if __name__ == "__main__":
-    PAGE.write_text(replace_block(PAGE.read_text(encoding="utf-8"), "frames", sections()), encoding="utf-8")

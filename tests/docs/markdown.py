@@ -22,7 +22,11 @@ _APART = (
     "schema/README.md",
 )
 
-PAGES: list[Path] = [*(ROOT / name for name in _APART), *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES: list[Path] = [
+    *(ROOT / name for name in _APART),
+    *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent.name != "conformance"),
+]
+"""All pages but those that are made when the site is built."""
 
 _FENCE = re.compile(r"(?P<indent> *)(?P<ticks>`{3,})(?P<language>[\w-]*) *(title=\"(?P<title>[^\"]*)\")?.*\Z")
 _EXCUSE = re.compile(r"<!-- not run: (?P<why>.+?) -->\Z")

@@ -44,8 +44,8 @@ QUERIES = {
     "gateway": "gateway",
     "tasks": "tasks",
     "limits": "limits",
-    "convert": "converting",
-    "pydantic": "types validating servers",
+    "convert": "types",
+    "pydantic": "types servers",
     "fastmcp": "coming-from mcp1 arguments",
     "bump": "bumping",
 }

@@ -490,7 +490,7 @@ def find_unexplained(found: Iterable[Comparison]) -> list[str]:
 
 
 def render(found: Sequence[Comparison]) -> str:
-    """Return the tables of all comparisons: the counts, and a row for each program."""
+    """Return the tables of all comparisons: the counts, and a row for each program that does not do the same."""
     groups: dict[Program, list[Comparison]] = {}
     for each in found:
         if not each.skipped:  # it does not run with its own library
@@ -501,7 +501,8 @@ def render(found: Sequence[Comparison]) -> str:
         states = [_state_of(each) for program, each in groups.items() if program.environment == environment]
         numbers = " | ".join(str(states.count(state)) for state in ("same", "other", "failed"))
         counts.append(f"| {title} | {len(states)} | {numbers} |")
-        rows += [_row(program, each) for program, each in groups.items() if program.environment == environment]
+        theirs = [(program, each) for program, each in groups.items() if program.environment == environment]
+        rows += [_row(program, each) for program, each in theirs if _state_of(each) != "same"]
     general = "; ".join(dict.fromkeys(GENERAL[FASTMCP].values()))
     note = f"What is not counted, since nearly all programs for fastmcp have it: {general}."
     return "\n".join([*counts, "", *wrap(note, 120), "", *rows])

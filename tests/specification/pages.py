@@ -1,6 +1,6 @@
-"""The pages about conformance: `docs/conformance.md`, one for each revision, and one for extensions, from the tables.
+"""The pages about conformance: `docs/conformance.md`, and those beneath it, which `make docs` makes for the site.
 
-`python -m tests.specification.pages` writes them; a test compares them.
+`python -m tests.specification.pages` writes them. A test compares the first one; the others are not committed.
 """
 
 from __future__ import annotations
@@ -11,16 +11,17 @@ from itertools import groupby
 from pathlib import Path
 
 from tests.conformance.run import TABLE, Table
+from tests.docs import frames
 from tests.mutants.features import chosen_rows, load_features
 from tests.paths import ROOT
 from tests.specification.tables import EXTENSIONS, PageTable, Requirement, load
 
-__all__ = ["render"]
+__all__ = ["FOLDER", "SUMMARY", "render"]
 
 SUMMARY = ROOT / "docs" / "conformance.md"
 FOLDER = ROOT / "docs" / "conformance"
+"""The folder of the pages that are made when the site is built."""
 
-_MADE = "<!-- Made from tests/specification by `python -m tests.specification.pages`: change the tables instead. -->"
 _KINDS = {
     "tests": "shown by tests",
     "application": "the application's",
@@ -69,7 +70,7 @@ and with the identities of workloads. 2024-11-05 is not part of the suite.
 def render(tables: dict[str, list[PageTable]]) -> dict[Path, str]:
     """Render all pages: path → text."""
     made = {FOLDER / f"{revision}.md": _revision_page(revision, pages) for revision, pages in tables.items()}
-    return {SUMMARY: _summary(tables), **made}
+    return {SUMMARY: _summary(tables), **made, FOLDER / "frames.md": frames.render()}
 
 
 def _summary(tables: dict[str, list[PageTable]]) -> str:
@@ -96,7 +97,7 @@ def _last() -> str:
 def _revision_page(revision: str, pages: list[PageTable]) -> str:
     kind = "the official extensions" if revision == EXTENSIONS else f"the revision {revision}, by page"
     head = (
-        f"# Requirements of {revision}\n\n{_MADE}\n\n"
+        f"# Requirements of {revision}\n\n"
         f"The requirements of {kind}. [Conformance](../conformance.md) explains the rows.\n\n"
     )
     rows = [[f"[{page.page}](#{page.page.replace('/', '')})", *_counts(page.requirement)] for page in pages]

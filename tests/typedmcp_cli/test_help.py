@@ -59,10 +59,14 @@ def test_every_example_of_the_help_can_be_parsed() -> None:
         make_app().parse_args(place_command(shlex.split(example)), exit_on_error=False, print_error=False)
 
 
-def test_without_arguments_the_command_prints_help_and_fails() -> None:
+def test_without_arguments_the_command_shows_three_things_to_try_and_fails() -> None:
     done = typedmcp()
-    assert done.out.startswith("Usage: typedmcp COMMAND")
     assert done.status == 2
+    examples = re.findall(r"^  typedmcp (.*?)  ", done.out, re.MULTILINE)
+    assert len(examples) == 3
+    for example in examples:
+        make_app().parse_args(shlex.split(example), exit_on_error=False, print_error=False)
+    assert "typedmcp --help" in done.out
 
 
 def test_the_version_is_the_package_version() -> None:
@@ -111,8 +115,11 @@ def test_without_the_distribution_the_module_says_how_to_install_it() -> None:
     [
         (["lst"], 'Unknown command "lst". Did you mean "list"?'),
         (["list", "server.py", "--jsn"], "Unknown option: --jsn. Did you mean --json?"),
-        (["list"], 'Command "list" parameter TARGET requires an argument.'),
-        (["call", "server.py"], 'Command "call" parameter TOOL requires an argument.'),
+        (["list"], "typedmcp list: TARGET is missing"),
+        (["call", "server.py"], "typedmcp call: TOOL is missing"),
+        (["list", "server.py", "--timeout"], "typedmcp list: --timeout has no value"),
+        (["install", "server.py"], "typedmcp install: --host is missing: claude-desktop, claude-code, "),
+        (["install", "server.py", "--host"], "typedmcp install: --host has no value: claude-desktop, claude-code, "),
         (
             ["list", "server.py", "--timeout", "soon"],
             'Invalid value for --timeout: unable to convert "soon" into float.',

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TextIO, cast
 
-from cyclopts import App, CycloptsError, Group
+from cyclopts import App, CycloptsError, Group, MissingArgumentError
 
 from typedmcp import __version__
 from typedmcp_cli.interrupts import raise_on_interrupt
@@ -18,6 +18,14 @@ __all__ = ["COMMANDS", "CommandHelp", "make_app", "run_command_line"]
 _HELP = """Run and call Model Context Protocol servers, check recorded traffic, compare revisions.
 
 TARGET is a server: a URL, a Python file, a command after --, or an entry of a configuration (--config FILE NAME)."""
+
+_START = """typedmcp runs and calls Model Context Protocol servers. Three things to try:
+
+  typedmcp dev server.py                     try a server on a page in the browser
+  typedmcp call server.py greet name=Ada     call one of its tools
+  typedmcp list https://example.com/mcp      see what a server offers
+
+typedmcp --help lists all commands."""
 
 _EXAMPLES = """Examples:
   typedmcp run server.py
@@ -162,13 +170,14 @@ Examples:
   typedmcp codegen --out files.py --sync -- npx some-server""",
     ),
     "validate": CommandHelp(
-        "FILE --revision REVISION",
+        "FILE",
         "Check recorded traffic against a revision of the protocol.",
         """Each line of FILE is a message, or an object that contains one:
 {"sender": "client", "message": {...}}. A result is checked against the
-request with the same id.
+request with the same id. Without --revision, each line has its own one.
 
 Examples:
+  typedmcp validate session.jsonl
   typedmcp validate traffic.jsonl --revision 2025-11-25
   zcat traffic.jsonl.gz | typedmcp validate - --revision 2026-07-28 --json""",
     ),
@@ -197,8 +206,14 @@ def _run(arguments: Sequence[str]) -> int:
     reconfigure: Callable[..., None] | None = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:  # not every terminal can show every character
         reconfigure(errors="backslashreplace")  # this flushes first
+    if not arguments:
+        sys.stdout.write(f"{_START}\n")
+        return USAGE
     try:
         command, bound, _ = make_app().parse_args(place_command(arguments), exit_on_error=False, print_error=False)
+    except MissingArgumentError as error:
+        print_error(f"{_describe_missing(error)}{_hint(arguments)}")
+        return USAGE
     except CycloptsError as error:
         print_error(f"{error}{_hint(arguments)}")
         return USAGE
@@ -209,7 +224,16 @@ def _run(arguments: Sequence[str]) -> int:
         if isinstance(exit.__context__, BrokenPipeError):  # rich does this when the reader of the help has gone
             return OK
         raise
-    return status if isinstance(status, int) else OK if arguments else USAGE
+    return status if isinstance(status, int) else OK
+
+
+def _describe_missing(error: MissingArgumentError) -> str:
+    """Return which argument or value is missing, and what it can be."""
+    assert error.argument is not None
+    name, choices = error.argument.name, error.argument.get_choices()
+    values = f": {', '.join(choices)}" if choices else ""
+    missing = f"{name} has no value" if error.keyword is not None else f"{name} is missing"
+    return f"typedmcp {' '.join(error.command_chain or ())}: {missing}{values}"
 
 
 def _hint(arguments: Sequence[str]) -> str:

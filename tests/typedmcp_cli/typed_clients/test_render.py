@@ -82,8 +82,8 @@ def test_methods_call_tools_prompts_and_resources(module: Any) -> None:
         async with module.WeatherStationClient.connect(make_server()) as weather:
             found = await weather.forecast(city="Oslo", unit="celsius")
             assert (found.name, found.height, found.within[0].name) == ("Oslo 3 celsius", 2.5, "inner")
-            assert type(found) is module.ForecastResult
-            places = [module.ListArgumentsPlacesItem(name="a"), module.ListArgumentsPlacesItem(name="b")]
+            assert type(found) is module.Place
+            places = [module.Place(name="a"), module.Place(name="b")]
             assert typedmcp.text_of(await weather.list_(places=places, limit=2)) == "['a', 'b'] 2"
             prompt = await weather.prompt_pack(city="Oslo")
             assert prompt.messages[0].content.text == "Oslo for 1"
@@ -108,6 +108,76 @@ def test_the_blocking_class_has_the_same_methods(module: Any) -> None:
 
 def test_the_output_is_the_same_for_the_same_server() -> None:
     assert render_client(offer_of(make_server())).code == render_client(offer_of(make_server())).code
+
+
+def wrapped(schema: Any, **more: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": {"result": schema}, "required": ["result"], **more}
+
+
+def place(**members: str) -> dict[str, Any]:
+    properties = {name: {"type": kind} for name, kind in members.items()}
+    return {"type": "object", "title": "Place", "properties": properties, "required": ["name"]}
+
+
+PLACE, LARGE_PLACE = place(name="string"), place(name="string", size="integer")
+RESULTS: dict[str, tuple[dict[str, Any], str]] = {
+    "a_list": (wrapped({"type": "array", "items": {"type": "string"}}), "list[str]"),
+    "a_number": (wrapped({"type": "integer"}, title="a_numberOutput"), "int"),
+    "marked": (wrapped({"type": "boolean"}, **{"title": "Answer", "x-fastmcp-wrap-result": True}), "bool"),
+    "a_place": (PLACE, "Place"),
+    "places": (wrapped({"type": "array", "items": PLACE}), "list[Place]"),
+    "wrapped_place": (wrapped({"$ref": "#/$defs/Place"}, **{"$defs": {"Place": PLACE}}), "Place"),
+    "another_place": (LARGE_PLACE, "Place_2"),
+    "more_places": (wrapped({"type": "array", "items": LARGE_PLACE}), "list[Place_2]"),
+    "named": (wrapped({"type": "number"}, title="Sum"), "Sum"),
+    "words": ({**PLACE, "title": "A place, with its name"}, "WordsResult"),
+    "own_name": ({**PLACE, "title": "Client"}, "Client_"),
+    "a_union": (wrapped({"type": ["integer", "null"]}), "AUnionResult"),
+    "anything": (wrapped({}), "AnythingResult"),
+    "optional": ({**wrapped({"type": "integer"}), "required": []}, "OptionalResult"),
+    "two_members": (wrapped({"type": "integer"}, required=["result", "x"], properties={
+        "result": {"type": "integer"}, "x": {"type": "integer"}}), "TwoMembersResult"),
+    "no_output": ({}, "structs.CallToolResult"),
+}  # fmt: skip
+"""Output schemas, and the types that methods of these names return."""
+
+
+def test_results_are_taken_out_of_their_wrappers_and_named_by_their_titles() -> None:
+    tools = [
+        {"name": name, "inputSchema": {"type": "object"}, **({"outputSchema": schema} if schema else {})}
+        for name, (schema, _) in RESULTS.items()
+    ]
+    made = render_client(Offer(server="a", tools=tools))
+    methods = next(node for node in ast.parse(made.code).body if getattr(node, "name", "") == "AClient")
+    assert isinstance(methods, ast.ClassDef)
+    hints = {
+        node.name: ast.unparse(node.returns)
+        for node in methods.body
+        if isinstance(node, ast.AsyncFunctionDef) and node.returns is not None
+    }
+    assert {name: hints[name] for name in RESULTS} == {name: hint for name, (_, hint) in RESULTS.items()}
+    assert made.problems == []
+
+
+def test_a_result_out_of_its_wrapper_is_the_value(tmp_path: Path) -> None:
+    server = typedmcp.Server("a")
+
+    @server.tool
+    def names(count: int) -> list[str]:
+        return ["x"] * count
+
+    @server.tool
+    def places() -> list[Place]:
+        return [Place("Oslo")]
+
+    module: Any = load(render_client(offer_of(server)).code, tmp_path)
+
+    async def main() -> None:
+        async with module.AClient.connect(server) as client:
+            assert await client.names(count=2) == ["x", "x"]
+            assert [(type(place), place.name) for place in await client.places()] == [(module.Place, "Oslo")]
+
+    asyncio.run(main())
 
 
 # Hostile and odd servers

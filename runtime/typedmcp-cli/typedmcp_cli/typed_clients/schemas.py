@@ -11,7 +11,7 @@ import ast
 import json
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -33,6 +33,12 @@ _UNFIT: Final = re.compile(r'[\\"\x00-\x1f\ud800-\udfff]')
 """Characters that msgspec does not take in names of members."""
 _NOT_MEMBERS: Final = ("arguments", "self")
 """Names that the methods of a client use themselves."""
+_TITLE: Final = re.compile(r"[A-Z][A-Za-z0-9_]{0,79}")
+"""A title that names a type. Others are words for people."""
+_NAME: Final = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\w+""")
+"""A name, or a string, in a hint."""
+_WRAPPED: Final = re.compile(r"(str|int|float|bool|(list|dict)\[.+\])")
+"""A hint of a value, which is a class for type checkers: no union, and no `Literal`."""
 _TYPES: Final = frozenset({"string", "integer", "number", "boolean", "array", "object", "null"})
 _KNOWN_NAMES: Final = frozenset({"str", "int", "float", "bool", "Any", "list", "dict", "Literal", "None"})
 
@@ -55,7 +61,12 @@ class TypedClass:
     """A class for the objects of a schema."""
 
     name: str
+    """The name to have, to which `SchemaTypes.finish` adds a number if another class has it."""
     purpose: str
+    token: str
+    """The name that datamodel-code-generator gets."""
+    title: str = ""
+    """The title of the schema, if it names a class. Classes with equal titles and members become one."""
     members: list[TypedMember] = field(default_factory=list[TypedMember])
 
 
@@ -65,23 +76,80 @@ class SchemaTypes:
     def __init__(self, names: Names) -> None:
         self._names = names
         self.classes: dict[str, TypedClass] = {}
+        """The classes by token, in the order of the schemas."""
         self.problems: list[str] = []
         """The parts that have no type, with the reason."""
         self._parts = 0
+        self._replaced: dict[str, str] = {}
+        """The hints in place of classes that gave way to others, by token."""
         self._tokens: dict[str, str] = {}
         """The tokens in place of strings, by string."""
 
-    def add_object(self, schema: Mapping[str, Any], name: str, purpose: str) -> str | None:
-        """Add the class for a schema of objects, and return its name; None if it has no known members."""
+    def add_object(
+        self, schema: Mapping[str, Any], name: str, purpose: str, *, is_titled: bool = False
+    ) -> TypedClass | None:
+        """Add the class for a schema of objects, which is named by its title if it `is_titled`.
+
+        Return None if it has no known members.
+        """
         walk = _SchemaWalk(self, schema, purpose)
         found = walk.resolve(schema, 0)
         merged = walk.merge(found, 0)
-        return walk.add_class(merged, name, 0) if walk.has_class(merged) else None
+        title = _title_of(merged) if is_titled else ""
+        reference: Any = schema.get("$ref", "#")
+        return walk.add_class(merged, name, 0, str(reference), title) if walk.has_class(merged) else None
 
-    def new_class(self, wanted: str, purpose: str) -> TypedClass:
+    def finish(self, wrappers: Iterable[TypedClass]) -> None:
+        """Give members their hints, and classes their names. Classes of `wrappers` give way to what they wrap.
+
+        Raises `UsageError` if datamodel-code-generator is not installed.
+        """
+        self._write_hints()
+        while merged := dict(self._find_equal()):
+            self._replace(merged)
+        self._replace(dict(self._find_wrapped({made.token for made in wrappers})))
+        names = {made.token: self._names.add(made.title or made.name) for made in self.classes.values()}
+        for made in self.classes.values():
+            made.name = names[made.token]
+        self._rename(names)
+        self._replaced = {token: _renamed(hint, names) for token, hint in self._replaced.items()}
+
+    def hint_of(self, made: TypedClass) -> str:
+        """Return the type of the values of a class that was added: its name, or what it gave way to."""
+        return self._replaced.get(made.token, made.name)
+
+    def _find_equal(self) -> Iterator[tuple[str, str]]:
+        """Yield each class whose title and members are those of an earlier one, and that one."""
+        known: dict[Any, str] = {}
+        for made in self.classes.values():
+            own = {made.token: "Self"}
+            members = [(each.name, each.json_name, each.is_required, _renamed(each.hint, own)) for each in made.members]
+            if made.title and (first := known.setdefault((made.title, *members), made.token)) != made.token:
+                yield made.token, first
+
+    def _find_wrapped(self, wrappers: set[str]) -> Iterator[tuple[str, str]]:
+        """Yield each of these classes that has a member `result` alone, and the type of its values."""
+        for made in self.classes.values():
+            (member, *others) = made.members
+            is_wrapper = made.token in wrappers and not others and member.json_name == "result" and member.is_required
+            is_class = member.hint in self.classes or _WRAPPED.fullmatch(member.hint)
+            if is_wrapper and is_class and made.token not in _NAME.findall(member.hint):
+                yield made.token, member.hint
+
+    def _replace(self, hints: Mapping[str, str]) -> None:
+        for token in hints:
+            del self.classes[token]
+        self._replaced = {token: _renamed(hint, hints) for token, hint in self._replaced.items()} | dict(hints)
+        self._rename(hints)
+
+    def _rename(self, names: Mapping[str, str]) -> None:
+        for member in (member for each in self.classes.values() for member in each.members):
+            member.hint = _renamed(member.hint, names)
+
+    def new_class(self, wanted: str, purpose: str, title: str) -> TypedClass:
         """Add a class without members."""
-        made = TypedClass(self._names.add(wanted), purpose)
-        self.classes[made.name] = made
+        made = TypedClass(wanted, purpose, f"C{len(self.classes)}", title)
+        self.classes[made.token] = made
         return made
 
     def may_look(self, parts: int = 1) -> bool:
@@ -97,8 +165,7 @@ class SchemaTypes:
         """Return the token in place of a string."""
         return self._tokens.setdefault(text, f"v{len(self._tokens)}")
 
-    def write_hints(self) -> None:
-        """Give each member its hint. Raises `UsageError` if datamodel-code-generator is not installed."""
+    def _write_hints(self) -> None:
         members = [member for each in self.classes.values() for member in each.members]
         strings = {token: text for text, token in self._tokens.items()}
         schemas = [*dict.fromkeys(member.schema for member in members)]
@@ -118,7 +185,7 @@ class _SchemaWalk:
         self._types = types
         self._root = root
         self._purpose = purpose
-        self._by_reference: dict[str, str] = {}
+        self._by_reference: dict[str, TypedClass] = {}
         """The classes of referenced objects, by reference: they may refer to themselves."""
 
     def has_class(self, schema: Mapping[str, Any]) -> bool:
@@ -131,11 +198,11 @@ class _SchemaWalk:
             self._types.problems.append(text)
         return not odd
 
-    def add_class(self, schema: Mapping[str, Any], wanted: str, depth: int, reference: str = "") -> str:
-        """Add the class of an object with its members, and return its name."""
-        made = self._types.new_class(wanted, self._purpose)
+    def add_class(self, schema: Mapping[str, Any], wanted: str, depth: int, reference: str, title: str) -> TypedClass:
+        """Add the class of an object with its members."""
+        made = self._types.new_class(wanted, self._purpose, title)
         if reference:
-            self._by_reference[reference] = made.name
+            self._by_reference[reference] = made
         properties: Any = schema["properties"]
         required: Any = schema.get("required")
         needed = {name for name in required if isinstance(name, str)} if is_array(required) else set[str]()
@@ -151,7 +218,7 @@ class _SchemaWalk:
             member = TypedMember(name, json_name, text, json_name in needed)
             member.description = described if isinstance(described, str) else ""
             made.members.append(member)
-        return made.name
+        return made
 
     def _plain(self, schema: Any, wanted: str, depth: int) -> Any:
         """Return what datamodel-code-generator gets for a schema: its shape, without any text."""
@@ -162,11 +229,11 @@ class _SchemaWalk:
             return {}
         reference: Any = schema.get("$ref")
         if isinstance(reference, str) and (known := self._by_reference.get(reference)) is not None:
-            return {"$ref": f"#/$defs/{known}"}
+            return {"$ref": f"#/$defs/{known.token}"}
         found = self.merge(self.resolve(schema, depth), depth)
         if self.has_class(found):
-            name = self.add_class(found, wanted, depth, reference if isinstance(reference, str) else "")
-            return {"$ref": f"#/$defs/{name}"}
+            key = reference if isinstance(reference, str) else ""
+            return {"$ref": f"#/$defs/{self.add_class(found, wanted, depth, key, _title_of(found)).token}"}
         for word in ("anyOf", "oneOf"):
             options: Any = found.get(word)
             if is_array(options) and options:
@@ -268,11 +335,22 @@ class _SchemaWalk:
                 yield found
 
 
+def _title_of(schema: Mapping[str, Any]) -> str:
+    """Return the title of a schema if it can name a class, else an empty text."""
+    title: Any = schema.get("title")
+    return to_class_name(title) if isinstance(title, str) and _TITLE.fullmatch(title) else ""
+
+
+def _renamed(hint: str, names: Mapping[str, str]) -> str:
+    """Return a hint with other names of classes."""
+    return _NAME.sub(lambda found: names.get(found[0], found[0]), hint)
+
+
 # What datamodel-code-generator writes
 
 
 def _generate(schemas: Sequence[str], classes: Sequence[str], strings: Mapping[str, str]) -> dict[str, str | None]:
-    """Return the hint of each schema; None for one that cannot be typed."""
+    """Return the hint of each schema; None for one that cannot be typed. `classes` are their tokens."""
     if not schemas:
         return {}
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,3 +132,14 @@ def test_it_sets_the_log_level_in_a_session(way: Way) -> None:
         assert way.inspected("logging/setLevel", "--log-level", "debug") == {}
     else:
         assert "not supported" in way.refusal("logging/setLevel", "--log-level", "debug")
+
+
+def test_it_shows_a_server_that_the_command_line_has_installed(tmp_path: Path) -> None:
+    (tmp_path / "weather.py").write_text(
+        "import typedmcp\nserver = typedmcp.Server('weather')\n@server.tool\ndef rain(): ...\n"
+    )
+    command = [sys.executable, "-m", "typedmcp", "install", "weather.py", "--host", "inspector", "--write"]
+    environment = {**os.environ, "HOME": str(tmp_path)}
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True, timeout=60)
+    command = [node(), str(LAUNCHER), "--cli", "--server", "weather", "--format", "json", "--method", "tools/list"]
+    assert [tool["name"] for tool in json.loads(printed(command, env=environment))["result"]["tools"]] == ["rain"]

@@ -41,6 +41,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+_SETTINGS = {"darwin": "~/Library/Application Support", "win32": "%APPDATA%", "linux": "~/.config"}
+"""The folder of the settings of applications, as the page writes it: `…` in the paths of files."""
+
+
 def test_the_option_has_every_host() -> None:
     assert get_args(HostName) == (*HOSTS,)
 
@@ -53,7 +57,7 @@ def test_the_page_shows_what_the_command_prints(home: Path, in_process: InProces
         if host.url_member is not None:
             printed.append(in_process("install", URL, "--host", name, "--name", "weather").out)
     page = ROOT / "docs" / "hosts.md"
-    assert [block.code for block in blocks(page) if block.language == "json"] == printed
+    assert {block.code for block in blocks(page) if block.language == "json"} == {*printed}
     text = page.read_text(encoding="utf-8")
     assert all(f"`--host {name}`" in text for name in HOSTS)
 
@@ -65,13 +69,19 @@ def test_the_page_names_the_file_of_each_host_on_each_system(
 ) -> None:
     monkeypatch.setenv("APPDATA", "%APPDATA%")
     text = (ROOT / "docs" / "hosts.md").read_text(encoding="utf-8").replace("\\", "/")
-    assert f"`{HOSTS[name].find_file(Path('~'), platform).as_posix()}`" in text
-    assert HOSTS[name].project_file is None or f"`{HOSTS[name].find_project_file(Path()).as_posix()}`" in text
+    host = HOSTS[name]
+    if host.file is not None:
+        folder, file = _SETTINGS[platform], host.find_file(Path("~"), platform).as_posix()
+        assert (f"`{file.replace(folder, '…')}`" if host.in_application_data else f"`{file}`") in text
+        assert f"`{folder}`" in text
+    assert host.project_file is None or f"`{host.find_project_file(Path()).as_posix()}`" in text
 
 
 def test_the_written_entry_starts_the_server_in_any_folder(home: Path, in_process: InProcess) -> None:
     commands: set[tuple[str, ...]] = set()
     for name, host in HOSTS.items():
+        if host.file is None:
+            continue
         done = in_process("install", "weather.py:server", "--host", name, "--write", "--env", "A=b")
         assert done.status == 0, done.err
         entry = typedmcp_hosts.load_config(host.find_file(home))["weather"].target
@@ -83,6 +93,14 @@ def test_the_written_entry_starts_the_server_in_any_folder(home: Path, in_proces
     for command in commands:
         ended = subprocess.run(command, cwd=home / "elsewhere", input=ping, env={}, capture_output=True, timeout=60)
         assert json.loads(ended.stdout) == {"jsonrpc": "2.0", "id": 1, "result": {}}, ended.stderr
+
+
+def test_a_host_without_a_file_says_where_to_paste_the_entry(home: Path, in_process: InProcess) -> None:
+    done = in_process("install", "weather.py", "--host", "cherry-studio")
+    assert (done.status, "Import from JSON" in done.err) == (0, True)
+    for option, said in (("--write", "Cherry Studio has no file"), ("--project", "no configuration of projects")):
+        done = in_process("install", "weather.py", "--host", "cherry-studio", option)
+        assert (done.status, said in done.err) == (2, True), done.err
 
 
 def test_a_module_is_served_from_its_folder(home: Path, in_process: InProcess) -> None:

@@ -11,7 +11,8 @@ import pytest
 import typedmcp
 from tests.cases import each
 from tests.helpers import LEGACY, MODERN_REVISION, run
-from tests.typedmcp_gateway.everyday_server import make_server
+from tests.paths import ROOT
+from tests.typedmcp_gateway.everyday_server import make_server, starting
 from typedmcp.dialect import structs
 from typedmcp.protocol.diagnostics import Diagnostic
 from typedmcp_gateway import Gateway
@@ -119,6 +120,22 @@ def test_rules_set_prefixes_filters_and_other_names() -> None:
             for name in ("lend", "text", "d.touch", "lib_find"):
                 with pytest.raises(typedmcp.InvalidParamsError, match="unknown tool"):
                     await client.call_tool(name)
+
+    run(main())
+
+
+def test_tools_that_a_configuration_switches_off_do_not_appear() -> None:
+    command, *args = starting(MODERN_REVISION, "stdio")
+    members = {"command": command, "args": args, "cwd": str(ROOT), "disabledTools": ["text"]}
+    config = {"mcpServers": {"day": members}, "gateway": {"day": {"exclude": ["touch"]}}}
+
+    async def main() -> None:
+        async with typedmcp.connect(Gateway(servers=config)) as client:
+            names = {tool.name async for tool in client.tools()}
+            assert "add" in names
+            assert not {"text", "touch"} & names
+            with pytest.raises(typedmcp.InvalidParamsError, match="unknown tool"):
+                await client.call_tool("text")
 
     run(main())
 

@@ -285,7 +285,7 @@ def test_the_repr_of_an_entry_shows_no_secrets() -> None:
 @each(
     "members, unknown",
     [
-        ({"command": "x", "autoApprove": ["a"], "timeout": 3}, ["autoApprove", "timeout"]),
+        ({"command": "x", "envFile": ".env", "oauth": {}}, ["envFile", "oauth"]),
         ({"command": "x", "headers": {"A": "b"}}, ["headers"]),
         ({"url": "https://x", "args": ["a"], "env": {"A": "${NONE:-}"}}, ["args", "env"]),
     ],
@@ -299,6 +299,38 @@ def test_unknown_members_are_reported(members: Any, unknown: list[str], caplog: 
     with caplog.at_level(logging.WARNING, "typedmcp"):
         load({"it": members})
     assert [record.getMessage().rpartition(" ")[0] for record in caplog.records] == texts
+
+
+def test_what_hosts_write_is_understood_without_a_report() -> None:
+    reports: list[typedmcp.Diagnostic] = []
+    found = load(
+        {
+            "cline": {"command": "x", "autoApprove": ["a"], "timeout": 60, "disabled": False, "type": "stdio"},
+            "roo": {"command": "x", "cwd": "/x", "alwaysAllow": [], "disabledTools": ["b"], "watchPaths": ["/x"]},
+            "roo-http": {"type": "streamable-http", "url": "https://x", "alwaysAllow": ["a"], "timeout": 3600},
+            "cherry": {
+                "name": "x",
+                "type": "stdio",
+                "description": "",
+                "isActive": True,
+                "command": "x",
+                "baseUrl": "",
+            },
+            "cherry-http": {
+                "type": "streamableHttp",
+                "baseUrl": "https://x",
+                "isActive": False,
+                "disabledTools": ["b"],
+            },
+            "gemini": {"command": "x", "excludeTools": ["b"], "timeout": 5000},
+        },
+        on_diagnostic=reports.append,
+    )
+    assert reports == []
+    assert [name for name, each in found.items() if each.problem is not None] == []
+    assert [name for name, each in found.items() if each.disabled] == ["cherry-http"]
+    off = [name for name, each in found.items() if each.disabled_tools == frozenset("b")]
+    assert off == ["roo", "cherry-http", "gemini"]
 
 
 # Errors
@@ -320,6 +352,7 @@ def test_unknown_members_are_reported(members: Any, unknown: list[str], caplog: 
         ({"command": "x", "cwd": 1}, "cwd: expected string or null, got integer"),
         ({"command": "x", "disabled": "no"}, "disabled: expected boolean or null, got string"),
         ({"url": 1}, "url: expected string or null, got integer"),
+        ({"command": "x", "disabledTools": "a"}, "disabledTools: expected array or null, got string"),
         ({"url": "https://x", "headers": [["a", "b"]]}, "headers: expected object or null, got array"),
         ({"command": "x", "type": "ws"}, "type: unknown value 'ws'; known: stdio, http, "),
         ({"command": "x", "transport": "http"}, "transport: 'http' needs a url, but the server has a command"),

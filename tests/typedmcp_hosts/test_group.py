@@ -194,6 +194,22 @@ def test_the_longest_prefix_wins_unless_another_server_listed_the_tool(is_listed
     run(main)
 
 
+def test_tools_that_the_configuration_switches_off_are_neither_listed_nor_called(script: str) -> None:
+    async def use() -> None:
+        members = {"command": sys.executable, "args": [script], "disabledTools": ["where"]}
+        async with typedmcp_hosts.connect_all(
+            {"mcpServers": {"a": members, "b": {**members, "disabledTools": []}}}
+        ) as group:
+            assert [tool.name for tool in await group.list_tools()] == ["b_where"]
+            await group.call_tool("b_where")
+            with pytest.raises(
+                typedmcp.UsageError, match="'a_where' is switched off by disabledTools of the server 'a'"
+            ):
+                await group.call_tool("a_where")
+
+    run(use)
+
+
 def test_an_unknown_name_raises_usage_error_with_the_known_names() -> None:
     async def main() -> None:
         many = named(*(f"t{number:02}" for number in range(30)))

@@ -21,13 +21,20 @@ _APPLICATION_DATA: Final = {
 """The folder of the settings of applications below the home directory, by platform."""
 
 
+_EXTENSIONS: Final = ("Code", "User", "globalStorage")
+"""The folder of the data of extensions of VS Code."""
+
+
 @dataclass(frozen=True)
 class Host:
     """A host that reads its servers from a JSON file."""
 
     title: str
-    file: Sequence[str]
-    """The path of the user's file, below the home directory, or below the folder for settings of applications."""
+    file: Sequence[str] | None
+    """The path of the user's file, below the home directory, or below the folder for settings of applications.
+
+    None if the host keeps its servers elsewhere, and takes an entry in its settings.
+    """
     project_file: Sequence[str] | None = None
     """The path of the file of a project, below its folder."""
     member: str = "mcpServers"
@@ -40,7 +47,9 @@ class Host:
     next_step: str = "Restart it to load the server."
 
     def find_file(self, home: Path, platform: str = sys.platform) -> Path:
-        """Return the path of the user's file."""
+        """Return the path of the user's file. Raises `CommandExit` if the host has none."""
+        if self.file is None:
+            raise CommandExit(f"{self.title} has no file; leave out --write. {self.next_step}")
         if not self.in_application_data:
             return home.joinpath(*self.file)
         if platform == "win32" and (folder := os.environ.get("APPDATA")):
@@ -92,6 +101,33 @@ HOSTS: Final[Mapping[str, Host]] = {
         next_step="The command “MCP: List Servers” starts the server.",
     ),
     "windsurf": Host("Windsurf", (".codeium", "windsurf", "mcp_config.json"), url_member="serverUrl"),
+    "cline": Host(
+        "Cline",
+        (*_EXTENSIONS, "saoudrizwan.claude-dev", "settings", "cline_mcp_settings.json"),
+        types={"stdio": "stdio", "http": "streamableHttp"},
+        in_application_data=True,
+        next_step="Its list of servers shows it at once.",
+    ),
+    "roo": Host(
+        "Roo Code",
+        (*_EXTENSIONS, "rooveterinaryinc.roo-cline", "settings", "mcp_settings.json"),
+        (".roo", "mcp.json"),
+        types={"stdio": "stdio", "http": "streamable-http"},
+        in_application_data=True,
+        next_step="Its list of servers shows it at once.",
+    ),
+    "cherry-studio": Host(
+        "Cherry Studio",
+        None,
+        types={"stdio": "stdio", "http": "streamableHttp"},
+        next_step="Paste the entry under Settings, MCP Servers, Add, Import from JSON.",
+    ),
+    "inspector": Host(
+        "MCP Inspector",
+        (".mcp-inspector", "mcp.json"),
+        types={"stdio": "stdio", "http": "streamable-http"},
+        next_step="npx @modelcontextprotocol/inspector shows it.",
+    ),
     "gemini-cli": Host("Gemini CLI", (".gemini", "settings.json"), (".gemini", "settings.json"), url_member="httpUrl"),
 }
 """By the name that `--host` takes."""

@@ -134,7 +134,10 @@ class Gateway(Service):
         on_stderr = self._options.get("on_stderr")
         return {
             name: GatewayServer(
-                name, read_stderr(entries[name], on_stderr), rules.get(name) or NameRules(prefix), revisions
+                name,
+                read_stderr(entries[name], on_stderr),
+                (rules.get(name) or NameRules(prefix)).without(entries[name].disabled_tools),
+                revisions,
             )
             for name, prefix in self._prefixes(entries).items()
         }

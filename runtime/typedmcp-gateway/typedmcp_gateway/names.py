@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from glob import escape
 from typing import Literal, TypeAlias
 
 __all__ = ["Kind", "NameRules"]
@@ -26,6 +27,10 @@ class NameRules:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_own", {name: own for own, name in self.rename.items()})
         object.__setattr__(self, "_has_filter", bool(self.exclude) or "*" not in self.include)
+
+    def without(self, names: Collection[str]) -> NameRules:
+        """Return these rules, by which names do not appear either."""
+        return replace(self, exclude=(*self.exclude, *map(escape, names))) if names else self
 
     def expose(self, own: str) -> str | None:
         """Return the name of something at the gateway; None if it does not appear."""

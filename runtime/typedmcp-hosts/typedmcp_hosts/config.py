@@ -50,9 +50,17 @@ _TRANSPORT_MEMBERS: Final = {
 """The values of `type` and `transport`, each with the member that it needs."""
 _URL_MEMBERS: Final = ("url", "headers", "auth")
 _COMMAND_MEMBERS: Final = ("command", "args", "env", "cwd")
-_OTHER_MEMBERS: Final = ("type", "transport", "disabled")
-_SPELLINGS: Final = {"httpUrl": "url", "serverUrl": "url"}
+_OTHER_MEMBERS: Final = ("type", "transport", "disabled", "disabledTools")
+_OF_HOSTS: Final = frozenset(
+    ("name", "description", "alwaysAllow", "autoApprove", "disabledAutoApproveTools", "timeout", "watchPaths")
+)
+"""Members about the host itself, such as what it asks its user, or how long it waits, in a unit of its own."""
+_SPELLINGS: Final = {"httpUrl": "url", "serverUrl": "url", "baseUrl": "url", "excludeTools": "disabledTools"}
 """Names of members in other hosts."""
+_ENABLED: Final = ("enabled", "isActive")
+"""Members that say the opposite of `disabled`."""
+_OWN_OF_HOSTS: Final = frozenset(("baseUrl", "isActive", "excludeTools"))
+"""Spellings that only hosts write, which is nothing to report."""
 
 _ADDRESS = re.compile(r"[A-Za-z]+:")
 _VARIABLE = re.compile(r"\$\{([^}]*)\}?")
@@ -81,6 +89,8 @@ class ServerEntry:
     """True if the entry says that the URL speaks HTTP with SSE."""
     oauth: bool = False
     """True if the entry says that a person signs in (`"auth": "oauth"`). The tokens are kept in files."""
+    disabled_tools: frozenset[str] = frozenset()
+    """The tools that the entry switches off (`disabledTools`). Groups and gateways neither list nor call them."""
     inserted: frozenset[str] = field(default=frozenset(), repr=False)
     """The values of variables in the entry, which no error and no diagnostic shows."""
 
@@ -212,6 +222,7 @@ class _EntryMembers(msgspec.Struct):
     type: str | None = None
     transport: str | None = None
     disabled: bool | None = None
+    disabled_tools: list[str] | None = msgspec.field(name="disabledTools", default=None)
 
 
 @dataclass(frozen=True)
@@ -238,11 +249,14 @@ class _EntryReader:
     def _normalized(self, place: str, value: Mapping[str, Any]) -> dict[str, Any]:
         """Return the members of an entry as this library writes them."""
         members = {_SPELLINGS.get(name, name): member for name, member in value.items()}
-        changed = [name for name in value if name in _SPELLINGS]
-        if isinstance(enabled := members.get("enabled"), bool):
-            changed.append("enabled")
-            del members["enabled"]
-            members.setdefault("disabled", not enabled)
+        changed = [name for name in value if name in _SPELLINGS and name not in _OWN_OF_HOSTS]
+        for name in _ENABLED:
+            if isinstance(enabled := members.get(name), bool):
+                changed += [name] if name not in _OWN_OF_HOSTS else []
+                del members[name]
+                members.setdefault("disabled", not enabled)
+        if members.get("command") and members.get("url") == "":  # a form whose field is empty
+            del members["url"]
         env: Any = members.get("env")
         if is_object(env) and (numbers := [name for name, each in env.items() if type(each) in (int, float, bool)]):
             changed += [f"env.{name}" for name in numbers]
@@ -256,11 +270,11 @@ class _EntryReader:
     def _read(self, name: str, value: Any, place: str) -> ServerEntry:
         members = convert(value, _EntryMembers)
         kind = self._kind(members, place)
-        known = {*(_URL_MEMBERS if kind == "url" else _COMMAND_MEMBERS), *_OTHER_MEMBERS}
+        known = {*(_URL_MEMBERS if kind == "url" else _COMMAND_MEMBERS), *_OTHER_MEMBERS, *_OF_HOSTS}
         for member in value:
             if member not in known:
                 self._report(f"{place}: {member}: unknown for a server with a {kind}", value[member])
-        disabled = bool(members.disabled)
+        disabled, off = bool(members.disabled), frozenset(members.disabled_tools or ())
         try:
             inserted: set[str] = set()
             expanded = msgspec.structs.replace(members, **self._expand(members, inserted))
@@ -274,9 +288,11 @@ class _EntryReader:
             headers: dict[str, str] = expanded.headers or {}
             is_oauth = members.auth is not None
             return ServerEntry(
-                name, expanded.url, headers, disabled, sse=is_sse, oauth=is_oauth, inserted=frozenset(inserted)
-            )
-        return ServerEntry(name, _to_parameters(expanded), {}, disabled, inserted=frozenset(inserted))
+                name, expanded.url, headers, disabled,
+                sse=is_sse, oauth=is_oauth, inserted=frozenset(inserted), disabled_tools=off,
+            )  # fmt: skip
+        parameters = _to_parameters(expanded)
+        return ServerEntry(name, parameters, {}, disabled, inserted=frozenset(inserted), disabled_tools=off)
 
     def _kind(self, members: _EntryMembers, place: str) -> str:
         """Return the member that locates the server: "command" or "url"."""

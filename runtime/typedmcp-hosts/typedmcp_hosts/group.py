@@ -221,7 +221,8 @@ class ClientGroup:
         if not _has(client, "resources" if feature == "resource_templates" else feature):
             return []
         try:
-            return [item async for item in getattr(client, feature)(**options)]
+            off = self._entries[name].disabled_tools if feature == "tools" else frozenset[str]()
+            return [item async for item in getattr(client, feature)(**options) if getattr(item, "name", "") not in off]
         except MethodNotFoundError:  # a server with resources need not have templates
             return []
         except Exception as error:
@@ -263,9 +264,11 @@ class ClientGroup:
     ) -> Any:
         """Call a tool by its name in the group. See `Client.call_tool`.
 
-        Raises `UsageError` for an unknown name.
+        Raises `UsageError` for an unknown name, and for a tool that the configuration switches off.
         """
         server, own_name = self._route("tools", name)
+        if own_name in self._entries[server].disabled_tools:
+            raise UsageError(f"tools: {name!r} is switched off by disabledTools of the server {server!r}")
         return await self._client(server).call_tool(
             own_name, arguments, result_type=result_type, raise_on_error=raise_on_error, **options
         )

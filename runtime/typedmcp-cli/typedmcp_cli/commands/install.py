@@ -23,7 +23,18 @@ __all__ = ["install"]
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """Names that all hosts accept."""
 
-HostName: TypeAlias = Literal["claude-desktop", "claude-code", "cursor", "vscode", "windsurf", "gemini-cli"]
+HostName: TypeAlias = Literal[
+    "claude-desktop",
+    "claude-code",
+    "cursor",
+    "vscode",
+    "windsurf",
+    "cline",
+    "roo",
+    "cherry-studio",
+    "inspector",
+    "gemini-cli",
+]
 
 
 def install(
@@ -66,12 +77,16 @@ def install(
         reference = require_reference(target)
         command = _make_command(reference, python, directory)
         entry, default_name = chosen.make_command_entry(command, _parse_env(env)), _name_of(reference)
-    file = chosen.find_project_file(Path.cwd()) if project else chosen.find_file(Path.home())
-    _deliver(chosen, file, _check_name(name, default_name), entry, is_written=write)
+    _deliver(chosen, _check_name(name, default_name), entry, is_project=project, is_written=write)
     return OK
 
 
-def _deliver(host: Host, file: Path, name: str, entry: dict[str, Any], *, is_written: bool) -> None:
+def _deliver(host: Host, name: str, entry: dict[str, Any], *, is_project: bool, is_written: bool) -> None:
+    if host.file is None and not (is_written or is_project):
+        print_text(f"{host.title}: {host.next_step}", stderr=True)
+        print_text(render({host.member: {name: entry}}))
+        return
+    file = host.find_project_file(Path.cwd()) if is_project else host.find_file(Path.home())
     if not is_written:
         print_text(f"{host.title}: add this to {file}, or use --write", stderr=True)
         print_text(render({host.member: {name: entry}}))

@@ -36,7 +36,7 @@ from mcpspec_codegen.normalise import canonicalise, normalise
 from mcpspec_codegen.order import find_order, load_orders
 from mcpspec_codegen.output import format_files
 from mcpspec_codegen.prose import CombinedProse, OfficialProse
-from mcpspec_codegen.restore import GeneratedFacts, hoist_definitions, restore
+from mcpspec_codegen.restore import GeneratedFacts, drop_format_patterns, hoist_definitions, restore
 from mcpspec_codegen.reuse import reuse
 from mcpspec_codegen.source import DRAFT, Source, load, load_descriptions, load_pinned, read_json
 from mcpspec_codegen.superset import CompatFacts, add_renamed, find_renamed, merge_revisions
@@ -469,7 +469,9 @@ class _Compiler:
 
 def _restore(corrected: Schema, base: Schema, facts: GeneratedFacts, defaults: Defaults, file: str) -> Schema:
     """Normalise a schema that a generator has written, with the definitions of a revision that it refers to."""
-    own = restore(canonicalise(corrected), plain_definitions(base), facts["copies"], file)
+    key = definitions_key(corrected)
+    given = {key: {name: drop_format_patterns(node) for name, node in corrected[key].items()}}
+    own = restore(canonicalise(given), plain_definitions(base), facts["copies"], file)
     flat = normalise({"$defs": plain_definitions(base) | own}, file)
     restore_origins(flat, base)
     return select_reachable(add_defaults(flat, defaults), [*own, EMPTY_RESULT])

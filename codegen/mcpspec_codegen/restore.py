@@ -14,7 +14,7 @@ from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.nodes import Schema, is_schema, map_children, pointer_text, ref_name
 from mcpspec_codegen.normalise import canonicalise_node, replace_json_values, replace_refs
 
-__all__ = ["GeneratedFacts", "hoist_definitions", "restore"]
+__all__ = ["GeneratedFacts", "drop_format_patterns", "hoist_definitions", "restore"]
 
 
 class GeneratedFacts(TypedDict):
@@ -48,6 +48,14 @@ def _without_definitions(node: Any, hoisted: dict[str, Any], file: str) -> Any:
                 raise SchemaError(file, "", f"two definitions within others are named `{name}`, and differ")
     rest = {key: value for key, value in node.items() if key not in ("$defs", "definitions")}
     return map_children(rest, lambda child: _without_definitions(child, hoisted, file), with_checks=True)
+
+
+def drop_format_patterns(node: Any) -> Any:
+    """Return a schema without patterns beside a format, which generators write to spell the format out."""
+    if not is_schema(node):
+        return node
+    kept = {key: value for key, value in node.items() if key != "pattern" or "format" not in node}
+    return map_children(kept, drop_format_patterns, with_checks=True)
 
 
 def restore(

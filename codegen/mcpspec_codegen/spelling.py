@@ -56,9 +56,7 @@ def respell(node: Any) -> Any:
         return {} if node is True else node
     if len(node) == 1 and not node.keys().isdisjoint(("type", "$ref")):
         return node
-    spelled_out = {"pattern"} if "format" in node else set[str]()
-    dropped = _DROPPED | spelled_out
-    node = {key: value for key, value in node.items() if key not in dropped and not is_ignored(key)}
+    node = {key: value for key, value in node.items() if key not in _DROPPED and not is_ignored(key)}
     for step in (_split_reference, _split_union, _split_constants, _split_array, _split_object, _split_rest):
         node = step(node)
     return map_children(node, respell)

@@ -64,6 +64,8 @@ _FAULTS: list[tuple[str, Schema, Any, str]] = [
     ("multiple", {"type": "number", "multipleOf": 0.1}, 0.25, "v: expected a multiple of 0.1, got 0.25"),
     ("whole", {"type": "integer", "multipleOf": 2}, 3, "v: expected a multiple of 2, got 3"),
     ("pattern", {**_TEXT, "pattern": "^a"}, "b", 'v: expected a text that matches ^a, got "b"'),
+    ("pattern beside format", {**_TEXT, "format": "uri", "pattern": "^a"}, "b",
+     'v: expected a text that matches ^a, got "b"'),
     ("not", {"not": {"type": "null"}}, None, 'v: expected not to fit {"type": "null"}'),
     ("type first", {**_POINT, "minProperties": 2}, {"x": "1"}, 'v.x: expected integer, got "1"'),
     ("union", {"anyOf": [_TEXT, {"type": "array", "items": _TEXT, "uniqueItems": True}]}, ["a", "a"],

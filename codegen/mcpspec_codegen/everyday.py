@@ -38,7 +38,8 @@ def simplify(document: Schema, defaults: ProtocolDefaults) -> Schema:
 def _is_schema(node: Schema) -> bool:
     """Return whether the values of a definition are JSON Schemas."""
     members = node.get("properties", {})
-    return node["x"]["kind"] == "open" and ("const" in members.get("type", {}) or "$schema" in members)
+    is_typed = "const" in members.get("type", {}) and "properties" in members
+    return node["x"]["kind"] == "open" and (is_typed or "$schema" in members)
 
 
 def _as_dict(node: Schema) -> Schema:

@@ -62,6 +62,11 @@ def _record(name: str, *required: str, **members: Schema) -> dict[str, Schema]:
     return {name: {"type": "object", "properties": members, "required": [*required], "x": facts}}
 
 
+def _open_record(name: str, *, checks: list[Schema] | None = None, **members: Schema) -> dict[str, Schema]:
+    node = _record(name, **members)[name]
+    return {name: {**node, **({} if checks is None else {"checks": checks}), "x": {**node["x"], "kind": "open"}}}
+
+
 def _content(*names: str) -> Schema:
     return {"type": "array", "items": {"anyOf": [{"$ref": f"#/$defs/{name}"} for name in names]}}
 
@@ -93,7 +98,45 @@ KINDS: dict[str, tuple[dict[str, Schema], dict[str, Schema], dict[str, str]]] = 
     "a member with more values": (
         _record("Thing", "a", a={"enum": ["x", "y"]}),
         _record("Thing", "a", a={"enum": ["x"]}),
-        {"Thing.a": "x or y in"},
+        {"Thing.a": '"x" | "y" in'},
+    ),
+    "a bound that the older revision alone has": (
+        _record(
+            "Thing",
+            a=STRING,
+            b={"type": "array", "items": STRING},
+            c={"type": "object", "additionalProperties": STRING},
+        ),
+        _record(
+            "Thing",
+            a={**STRING, "pattern": "^a"},
+            b={"type": "array", "items": STRING, "maxItems": 3},
+            c={"type": "object", "additionalProperties": STRING, "minProperties": 1},
+        ),
+        {"Thing.a": "(pattern ^a)", "Thing.b": "(length at most 3)", "Thing.c": "(size at least 1)"},
+    ),
+    "bounds that differ": (
+        _record(
+            "Thing",
+            a={"type": "integer", "minimum": 1, "maximum": 9},
+            b={"type": "array", "items": STRING, "minItems": 0},
+        ),
+        _record(
+            "Thing",
+            a={"type": "integer", "minimum": 0, "exclusiveMaximum": 10},
+            b={"type": "array", "items": STRING, "minItems": 1},
+        ),
+        {"Thing.b": "length at least 0"},
+    ),
+    "a check that the older revision alone has": (
+        _record("Thing", a=STRING),
+        _open_record("Thing", a=STRING, checks=[{"maxProperties": 1}]),
+        {"Thing": "has a check"},
+    ),
+    "an object that one revision alone has open": (
+        {**_open_record("Thing", a={"$ref": "#/$defs/Text"}), **TEXT},
+        {**_record("Thing", a={"$ref": "#/$defs/Text"}), **_open_record("Text", text=STRING)},
+        {},
     ),
     "a member with fewer values": (
         _record("Thing", "a", a={"enum": ["x"]}),

@@ -9,11 +9,13 @@ from pathlib import Path
 
 from mcpspec_codegen import bump as bumping
 from mcpspec_codegen import errata
+from mcpspec_codegen.conversions.gaps import find_conversion_gaps, find_gaps_between
+from mcpspec_codegen.pipeline import load_revisions
 from tests.codegen.helpers import GENERATED, Schema, write_json
 from tests.futures.future import LATER, Future
 from tests.paths import SCHEMA
 
-__all__ = ["bump", "corrected_schema", "use_types", "write_types"]
+__all__ = ["bump", "corrected_schema", "find_gaps", "use_types", "write_types"]
 
 
 def bump(future: Future, folder: Path) -> tuple[dict[str, str], Path]:
@@ -56,6 +58,15 @@ def use_types(*folders: Path) -> None:
         if root in ("mcpspec", "typedmcp", "typedmcp_schemas") or name.startswith("tests.generated."):
             del sys.modules[name]
     sys.path[:0] = [str(folder) for folder in folders]
+
+
+def find_gaps(schema: Path) -> list[str]:
+    """List what a person has to decide about conversions between a future and the other revisions of a folder."""
+    revisions, facts = load_revisions(schema)
+    later = next(each for each in revisions if each.version == LATER)
+    if later.is_modern:
+        return find_conversion_gaps(later, revisions, facts)
+    return [line for each in revisions if each.is_modern for line in find_gaps_between(each, [later], facts)]
 
 
 def corrected_schema(schema: Path, version: str) -> Schema:

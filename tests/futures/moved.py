@@ -1,25 +1,48 @@
 """The runtime with a future as its dialect, and clients of all older revisions that it serves.
 
 A person has decided every gap in the conversions: that nothing has to be done. What the runtime itself says about a
-definition that is gone is not to be expected: the type checkers name those places.
+definition that is gone is not to be expected: the type checkers name those places. So it moves to futures that add
+something, and to those that break only what the runtime does not name.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from mcpspec_codegen.comparison.changes import Change, find_changes
 from mcpspec_codegen.conversions.gaps import find_conversion_gaps
 from mcpspec_codegen.conversions.modules import conversion_modules
-from mcpspec_codegen.pipeline import load_revisions
+from mcpspec_codegen.pipeline import load_interface, load_revisions
 from tests.codegen.helpers import NEWEST
 from tests.futures.future import LATER
 from tests.paths import ROOT
 
-__all__ = ["check_served", "decide_gaps", "write_runtime"]
+__all__ = ["check_served", "decide_gaps", "is_movable", "write_runtime"]
+
+
+def is_movable(schema: Path, base: str) -> bool:
+    """Return whether a future leaves everything as it is that hand-written code of the runtime names."""
+    changes = find_changes(load_interface(schema, base), load_interface(schema, LATER))
+    return not any(_is_named(change) for change in changes if change.hits or change.new is None)
+
+
+def _is_named(change: Change) -> bool:
+    """Return whether the runtime names a type or a method, or the attribute of a member of any type."""
+    owner, _, member = change.name.partition(".")
+    attribute = re.sub("([a-z0-9])([A-Z])", r"\1_\2", member).lower()
+    return not {owner, member or owner, attribute or owner}.isdisjoint(_words_of_runtime())
+
+
+@cache
+def _words_of_runtime() -> frozenset[str]:
+    files = (ROOT / "runtime" / "typedmcp").rglob("*.py")
+    return frozenset(word for path in files for word in re.findall(r"[\w/]+", path.read_text(encoding="utf-8")))
 
 
 def decide_gaps(schema: Path) -> dict[str, str]:

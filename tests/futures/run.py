@@ -19,10 +19,10 @@ from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.nodes import definitions_key
 from mcpspec_codegen.pipeline import compile_all
 from tests.codegen.helpers import Schema
-from tests.futures.bumped import bump, corrected_schema, use_types, write_types
+from tests.futures.bumped import bump, corrected_schema, find_gaps, use_types, write_types
 from tests.futures.checks import check_conversions, check_names, check_values
 from tests.futures.future import LATER, Future
-from tests.futures.moved import check_served, decide_gaps, write_runtime
+from tests.futures.moved import check_served, decide_gaps, is_movable, write_runtime
 from tests.futures.values import Values
 from tests.paths import SCHEMA
 
@@ -107,9 +107,10 @@ def _examine(future: Future, folder: Path, seconds: dict[str, float], *, is_whol
     check_values(values, names, 5 if is_whole else 3)
     note("values")
     older = {version: corrected_schema(schema, version) for version in _older(schema)}
-    check_conversions(values, older, names, partial(Values, random=random))
+    check_conversions(values, older, names, partial(Values, random=random), find_gaps(schema))
     note("conversions")
-    if future.base == max(older) and future.is_additive and (is_whole or future.number % _MOVED == 0):
+    is_moved = future.base == max(older) and (is_whole or future.number % _MOVED == 0)
+    if is_moved and (future.is_additive or is_movable(schema, future.base)):
         write_types(files | decide_gaps(schema), folder / "moved")
         use_types(write_runtime(folder / "runtime"), folder / "moved")
         check_served()
@@ -117,7 +118,7 @@ def _examine(future: Future, folder: Path, seconds: dict[str, float], *, is_whol
 
 
 _MOVED = 4
-"""The runtime moves to one of so many futures that add something to the newest revision."""
+"""The runtime moves to one of so many futures of the newest revision, if they leave what it names."""
 
 
 def _older(schema: Path) -> list[str]:

@@ -11,14 +11,17 @@ from tests.futures.run import try_futures
 
 pytestmark = pytest.mark.long
 
-SEED, COUNT = 1, 40
+SEED, COUNT = 1, 34
+FOUND = ((8, 9), (8, 12), (8, 68), (8, 78), (8, 114), (8, 124))
+"""Futures that were faults: open content and results, an optional `type`, a dot in a name, and a new bound."""
 
 
 def test_futures_are_green_or_refused_with_a_reason() -> None:
-    outcomes = [*try_futures([make_future(SEED, number) for number in range(COUNT)], jobs=1)]
+    places = [*((SEED, number) for number in range(COUNT)), *FOUND]
+    outcomes = [*try_futures([make_future(*place) for place in places], jobs=1)]
     faults = [f"{outcome.future}\n  {outcome.text}" for outcome in outcomes if outcome.kind == "fault"]
     assert not faults, "\n".join(faults)
-    assert Counter(outcome.kind for outcome in outcomes)["green"] > 0.8 * COUNT
+    assert Counter(outcome.kind for outcome in outcomes)["green"] > 0.8 * len(places)
 
 
 def test_the_same_number_is_the_same_future() -> None:

@@ -196,7 +196,7 @@ LOSSES: dict[str, tuple[Any, str, list[str], dict[str, Any]]] = {
     "metadata that the newest revision requires": (
         newest.from_builtins({"_meta": {**REQUIRED_META, "a": 1}}, newest.RequestParams),
         "2025-11-25",
-        [f"_meta.{name}" for name in REQUIRED_META],
+        [f'_meta["{name}"]' for name in REQUIRED_META],
         {"_meta": {"a": 1}},
     ),
     "a multiple choice, but not the titles of a choice": (

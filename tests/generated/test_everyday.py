@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field
 
+from mcpspec.support import everyday_structs
 from mcpspec.support.everyday_structs import find_null_members
 from mcpspec.support.objects import is_array, is_object, spread_union
 from mcpspec.support.structs import shape_of
@@ -54,6 +55,20 @@ def test_a_result_is_no_error_unless_it_says_so(types: Any) -> None:
     assert result.structured_content is None
     assert json.loads(types.encode(result)) == {"resultType": "complete", "content": []}
     assert json.loads(types.encode(types.CallToolResult(content=[], is_error=True)))["isError"] is True
+
+
+def test_an_absent_member_of_an_open_object_has_the_protocols_default() -> None:
+    class Report(everyday_structs.OpenObject):
+        is_done: bool = everyday_structs.member(name="isDone", default=False)
+        note: str | None = everyday_structs.member(name="note", default=None)
+
+    report = Report()
+    assert (report.is_done, report.note, {**report}) == (False, None, {})
+    copied = copy.copy(report)
+    copied.is_done = True
+    assert (type(copied), {**copied}, {**report}) == (Report, {"isDone": True}, {})
+    copied.is_done = False
+    assert copied == report
 
 
 @each_library

@@ -5,14 +5,19 @@ from __future__ import annotations
 from mcpspec_codegen.conversions.pair import Pair
 from mcpspec_codegen.conversions.revision import ConversionFacts, Revision
 
-__all__ = ["find_conversion_gaps", "find_unused_decisions"]
+__all__ = ["find_conversion_gaps", "find_gaps_between", "find_unused_decisions"]
 
 
 def find_conversion_gaps(modern: Revision, revisions: list[Revision], facts: ConversionFacts) -> list[str]:
     """List what older revisions need for a modern one and nobody has decided: name, reason, and what to do."""
+    return find_gaps_between(modern, [each for each in revisions if each.version < modern.version], facts)
+
+
+def find_gaps_between(modern: Revision, others: list[Revision], facts: ConversionFacts) -> list[str]:
+    """List the same for some revisions, oldest first. Legacy ones may be newer than the modern one."""
     reasons: dict[str, str] = {}
     found_in: dict[str, list[str]] = {}
-    for older in reversed([each for each in revisions if each.version < modern.version]):
+    for older in reversed(others):
         for name, reason in _gaps_of(modern, older, facts).items():
             if name not in facts["decided"]:
                 reasons.setdefault(name, reason)

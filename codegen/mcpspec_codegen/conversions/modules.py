@@ -22,8 +22,9 @@ def conversion_modules(revisions: list[Revision], facts: ConversionFacts) -> dic
 def _modules_of(modern: Revision, older: list[Revision], facts: ConversionFacts) -> dict[str, str]:
     folder = f"mcpspec/{modern.package}/conversions"
     params = frozenset(m.params for each in [*older, modern] for m in each.methods.values() if m.params)
-    upgrade = own = Pair(modern, modern, facts, is_upgrade=True, params=params)
-    downgrade: Pair | None = None
+    downgrades = _downgrades(modern, older, facts, params)
+    copied = sorted({name for pair in downgrades for name in pair.copied})
+    upgrade = own = Pair(modern, modern, facts, is_upgrade=True, params=params, roots=copied)
     gaps = find_conversion_gaps(modern, [*older, modern], facts)
     listed = "".join(f"    {gap!r},\n" for gap in gaps)
     init = f'"""Conversions between {modern.version} and older revisions.\n\n{_NOTE}\n"""\n'
@@ -35,10 +36,10 @@ def _modules_of(modern: Revision, older: list[Revision], facts: ConversionFacts)
         [("Upgrade", "converters.Upgrade", f"From exact types of {modern.version}.", own.methods, own.partial)], "",
     )  # fmt: skip
     newer = modern.package
-    for revision in reversed(older):
-        known_up, known_down = upgrade.methods, downgrade.methods if downgrade is not None else {}
+    for downgrade in downgrades:
+        revision = downgrade.target
+        known_up, known_down = upgrade.methods, {} if downgrade.newer is None else downgrade.newer.methods
         upgrade = Pair(revision, modern, facts, upgrade, is_upgrade=True, params=params)
-        downgrade = Pair(modern, revision, facts, downgrade, is_upgrade=False, params=params)
         base = f"{newer}.Downgrade" if known_down else "converters.Downgrade"
         classes = [
             ("Upgrade", f"{newer}.Upgrade", f"From {revision.version} to {modern.version}.",
@@ -51,6 +52,16 @@ def _modules_of(modern: Revision, older: list[Revision], facts: ConversionFacts)
         files[f"{folder}/{revision.package}.py"] = _module(title, classes, inherited)
         newer = revision.package
     return files
+
+
+def _downgrades(modern: Revision, older: list[Revision], facts: ConversionFacts, params: frozenset[str]) -> list[Pair]:
+    """Return the downgrades to the other revisions, the newest first, with the methods that they have."""
+    pairs: list[Pair] = []
+    for revision in reversed(older):
+        newer = pairs[-1] if pairs else None
+        pairs.append(Pair(modern, revision, facts, newer, is_upgrade=False, params=params))
+        assert pairs[-1].methods is not None
+    return pairs
 
 
 def _changed(methods: dict[str, str], known: dict[str, str]) -> dict[str, str]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from mcpspec_codegen.conversions.revision import (
     ConversionFacts,
     RecordMember,
     Revision,
+    adds_checks,
     describe,
     fits,
     members_of_record,
@@ -34,10 +35,12 @@ class Pair:
         *,
         is_upgrade: bool,
         params: frozenset[str] = frozenset(),
-        roots: Sequence[str] = ("Implementation", "ServerCapabilities"),
+        roots: Iterable[str] = (),
     ) -> None:
-        self.roots = roots
+        self.roots = ("Implementation", "ServerCapabilities", *roots)
         """Types to convert beside those of methods."""
+        self.copied: set[str] = set()
+        """Types of which the newer revision's own upgrade makes copies, when values are downgraded."""
         self.params = params
         """The types of parameters in any revision. Their methods take a `_meta` in place of their own."""
         self.newer = newer
@@ -87,6 +90,7 @@ class Pair:
     def _leave(self, name: str) -> str:
         """Return a method that takes the place of an inherited one: its type is equal, or missing."""
         if not self.is_upgrade and self.target.is_kind(name, "record"):
+            self.copied.add(name)
             copied = f"self.copies.{name}(value, {self._lost(name)})"
             return self._function(name, f"return {copied} if self.is_complete else value")
         if name in self.target.definitions:
@@ -155,12 +159,18 @@ class Pair:
         if self._record_rule(name) is not None:
             self._need_rule(name)
             return
-        if not self.source.is_kind(source, "record") or not self.target.is_kind(target, "record"):
+        if not self._is_object(source, target):
             return
         if not self.is_upgrade and not self._takes_meta(name) and self._is_same_record(source, target):
             return
         self._texts[name] = ""
         self._pending.append((source, target, name))
+
+    def _is_object(self, source: str, target: str) -> bool:
+        """Return whether two types are objects with members to convert one by one: open ones are copied as a whole."""
+        pair = (self.source.is_kind(source, "record"), self.target.is_kind(target, "record"))
+        kinds = ("record", "open")
+        return any(pair) and self.source.is_kind(source, *kinds) and self.target.is_kind(target, *kinds)
 
     def _target_name(self, name: str) -> str | None:
         """Return the type of the target that a type becomes."""
@@ -178,7 +188,8 @@ class Pair:
             mine, theirs = self.source.definitions[source], self.target.definitions[target]
             mine_required, their_required = set(mine.get("required", ())), set(theirs.get("required", ()))
             self._same[source, target] = (
-                mine["x"].get("tag") == theirs["x"].get("tag")
+                mine["x"]["kind"] == theirs["x"]["kind"]
+                and mine["x"].get("tag") == theirs["x"].get("tag")
                 and mine["properties"].keys() == theirs["properties"].keys()
                 and their_required <= mine_required
                 and all(self._is_same(node, theirs["properties"][wire]) for wire, node in mine["properties"].items())
@@ -220,6 +231,9 @@ class Pair:
         takes_meta = self._takes_meta(name)
         mine, theirs = members_of_record(self.source, source), members_of_record(self.target, target)
         lines: list[str] = []
+        if adds_checks(self.source.definitions[source], self.target.definitions[target]):
+            self._place = source
+            self._mismatch(f"{self.target.version} has a check of its members, {self.source.version} does not")
         for n, member in mine.items():
             if not any(n == self._source_name(source, other) for other in theirs):
                 lines += self._lose(source, member)
@@ -231,6 +245,8 @@ class Pair:
                 code = f"meta if meta is not OWN else {code or 'self.absent'}"
             if code is not None:
                 values.append(f"{n}={code},")
+        if self.source.is_kind(source, "open"):
+            lines.append("converters.lose_undeclared(value, lost)")
         made = f"return self.types.{target}({' '.join(values)})".replace(",)", ")")
         lines.append(made)
         if len(_ABSENT.findall("".join(lines))) > 1:  # a local variable is read faster
@@ -336,6 +352,8 @@ class Pair:
     def _resolved(self, value: str, source: Schema, target: Schema) -> str:
         """Return the code that converts a value of a type that does not refer to itself, or of one part of it."""
         source, target = self.source.resolve(source), self.target.resolve(target)
+        if adds_checks(source, target):
+            self._mismatch(f"not checked in {self.source.version}, checked in {self.target.version}")
         if not self.is_upgrade and self._is_same(source, target):
             return (
                 f"({self._copy(value, source)} if self.is_complete else {value})"
@@ -345,22 +363,28 @@ class Pair:
         mine, theirs = self.source.options(source), self.target.options(target)
         if len(mine) > 1 or len(theirs) > 1:
             return self._choice(value, mine, theirs)
-        name = self.source.object_name(source)
-        if self.source.is_kind(name, "open") or self.target.is_kind(self.target.object_name(target), "open"):
-            found = self.target.object_name(target)
+        name, found = self.source.object_name(source), self.target.object_name(target)
+        is_by_member = name is not None and found is not None and self._is_object(name, found)
+        if not is_by_member and (self.source.is_kind(name, "open") or self.target.is_kind(found, "open")):
             kind = "schema" if found is not None and self._is_schema(found) else "object"
             return f"self.as_{kind}({found and quote(found)}, {value}, lost)"
-        if name is not None and (found := self.target.object_name(target)) is not None:
+        if name is not None and found is not None:
             self._need(name, found, name)
             self._uses.setdefault(self._current, set()).add(name)
             return f"self.{name}({value}, {self._lost(name)})"
         for key, kind in (("items", "array"), ("additionalProperties", "object")):
             if kind in type_names(source) and isinstance(source.get(key), dict) and isinstance(target.get(key), dict):
+                self._compare(source, target, but=key)
                 return self._items(value, source[key], target[key], is_list=kind == "array")
-        if not fits(source, target):
+        self._compare(source, target)
+        return value
+
+    def _compare(self, source: Schema, target: Schema, *, but: str | None = None) -> None:
+        """Note it if a value may be none of the target. `but` is a keyword that is converted by itself."""
+        mine, theirs = ({key: value for key, value in node.items() if key != but} for node in (source, target))
+        if not fits(mine, theirs):
             sides = (f"{describe(source)} in {self.source.version}", f"{describe(target)} in {self.target.version}")
             self._mismatch(", ".join(sides))
-        return value
 
     def _copy(self, value: str, node: Schema) -> str:
         """Return the code that copies a value of equal types: the methods of the newer revision's own upgrade do it."""
@@ -369,17 +393,21 @@ class Pair:
         node = self.source.resolve(node)
         options = self.source.options(node)
         if len(options) > 1:
+            self.copied |= {name for option in options if (name := self.source.object_name(option)) is not None}
             made = f"self.copies.of_class[{value}.__class__]({value}, lost)"
             arrays = [option for option in options if "items" in option]
             return f"({self._copy(value, arrays[0])} if {value}.__class__ is list else {made})" if arrays else made
         if (name := self.source.object_name(node)) is not None:
+            self.copied.add(name)
             return f"self.copies.{name}({value}, {self._lost(name)})"
         below, kind = (node["items"], "items") if "items" in node else (node["additionalProperties"], "values")
         name = self.source.object_name(below)
         if (alias := self.source.recursive_name(below)) is not None:
             return f"{kind}(self.copies.alias_{alias}, {value}, lost)"
         if name is None:
+            self.copied |= {each for option in self.source.options(below) if (each := self.source.object_name(option))}
             return f"{kind}_by_class(self.copies.of_class, {value}, lost)"
+        self.copied.add(name)
         return f"{kind}(self.copies.{name}, {value}, lost)"
 
     def _mismatch(self, reason: str) -> None:
@@ -414,6 +442,8 @@ class Pair:
         for name in names:
             target = self._target_name(name)
             if target in known and target is not None:
+                if self.source.is_kind(name, "open") and self.target.is_kind(target, "open"):
+                    self._texts.setdefault(name, self._copy_open(name, target))
                 self._need(name, target, name)
                 self._uses.setdefault(self._current, set()).add(name)
             elif self.target.is_kind(name, "record"):  # which the union there lacks
@@ -444,6 +474,10 @@ class Pair:
     def _drop(self, name: str) -> str:
         """Return the method of a type that the target lacks, which reports the value."""
         return self._function(name, f'lost.append("{name}")', "return value")
+
+    def _copy_open(self, name: str, target: str) -> str:
+        """Return the method of a member of a union that is an open object in both revisions."""
+        return self._function(name, f'return self.as_object("{target}", value, lost)')
 
     def _function(self, name: str, *lines: str) -> str:
         arguments = "meta: Any = OWN, lost: list[str] = UNREPORTED" if self._takes_meta(name) else "lost: list[str]"

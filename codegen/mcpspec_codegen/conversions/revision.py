@@ -6,11 +6,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypedDict
 
+from mcpspec_codegen.comparison.containment import Containment
+from mcpspec_codegen.comparison.descriptions import describe_type
 from mcpspec_codegen.everyday import ProtocolDefaults, simplify
 from mcpspec_codegen.methods import MethodDefinition
-from mcpspec_codegen.nodes import Schema, ref_name, type_names
+from mcpspec_codegen.nodes import CHECKS, Schema, ref_name
 
-__all__ = ["ConversionFacts", "RecordMember", "Revision", "describe", "fits", "members_of_record", "without_facts"]
+__all__ = [
+    "ConversionFacts",
+    "RecordMember",
+    "Revision",
+    "adds_checks",
+    "describe",
+    "fits",
+    "members_of_record",
+    "without_facts",
+]
 
 
 class ConversionFacts(TypedDict):
@@ -123,18 +134,13 @@ def without_facts(node: Schema) -> Schema:
 
 def fits(source: Schema, target: Schema) -> bool:
     """Return whether every value of a node without objects is one of another node."""
-    mine, theirs = without_facts(source), without_facts(target)
-    if theirs in ({}, mine):
-        return True
-    allowed = mine.get("enum", [mine["const"]] if "const" in mine else None)
-    known = theirs.pop("enum", [theirs.pop("const")] if "const" in theirs else None)
-    if known is not None:
-        return allowed is not None and all(value in known for value in allowed)
-    kinds, other_kinds = {*type_names(mine)}, {*type_names(theirs)}
-    other_kinds |= {"integer"} if "number" in other_kinds else set()
-    rest = {key: value for key, value in theirs.items() if key != "type"}
-    return kinds <= other_kinds and all(mine.get(key) == value or value == {} for key, value in rest.items())
+    return Containment({}, {}).accepts(without_facts(target), without_facts(source))
+
+
+def adds_checks(source: Schema, target: Schema) -> bool:
+    """Return whether a node has a check that another one lacks."""
+    return any(check not in source.get(CHECKS, []) for check in target.get(CHECKS, []))
 
 
 def describe(node: Schema) -> str:
-    return " or ".join(map(str, node.get("enum", type_names(node)))) or "any value"
+    return describe_type(without_facts(node))

@@ -20,12 +20,12 @@ from msgspec.structs import force_setattr
 from mcpspec.support.members import declared_members, holds_objects, is_open, is_struct
 from mcpspec.support.null import NULL
 from mcpspec.support.objects import spread_union
-from mcpspec.support.structs import OpenObject, copier, to_builtins
+from mcpspec.support.structs import OpenObject, build_open_object, copier, to_builtins
 
 __all__ = [
     "IMPLIED", "OWN", "RESULT_DEFAULTS", "UNREPORTED", "ByClass", "Conversion", "Converter", "Downgrade",
     "DroppedFields", "Unions", "Upgrade", "converter_for", "is_object", "items", "items_by_class", "leave",
-    "load_conversion", "open_converter", "positional", "values", "values_by_class", "with_meta",
+    "load_conversion", "lose_undeclared", "open_converter", "positional", "values", "values_by_class", "with_meta",
 ]  # fmt: skip
 
 DroppedFields: TypeAlias = list[str]
@@ -60,11 +60,24 @@ def _constructors(module: Any) -> ModuleType:
     def __getattr__(name: str) -> Any:
         if name not in module.__all__:
             raise AttributeError(name)
-        made = found.__dict__[name] = copier(getattr(module, name))
+        kind = getattr(module, name)
+        made = found.__dict__[name] = _open_constructor(kind) if is_open(kind) else copier(kind)
         return made
 
     found.__dict__["__getattr__"] = __getattr__
     return found
+
+
+def _open_constructor(kind: type[OpenObject]) -> Callable[..., Any]:
+    """Return a constructor of an open object, which does not check it: its caller checks what may be invalid."""
+
+    def make(**members: Any) -> Any:
+        made = kind.__new__(kind)
+        for name, value in members.items():
+            setattr(made, name, value)
+        return made
+
+    return make
 
 
 class Conversion:
@@ -131,7 +144,7 @@ class ByClass(dict[type[Any], Converter]):
 
     def __missing__(self, kind: type[Any]) -> Converter:
         conversion = self._conversion
-        for base in kind.__mro__ if issubclass(kind, msgspec.Struct) else ():
+        for base in kind.__mro__ if issubclass(kind, msgspec.Struct | OpenObject) else ():
             name = base.__name__
             is_known = name in self._names or (not self._options and conversion.method(name) is not None)
             if is_known and not (self._options and conversion.is_foreign(base)):
@@ -185,6 +198,12 @@ def leave(value: Any, lost: DroppedFields) -> Any:  # noqa: ARG001  # nothing is
     return value
 
 
+def lose_undeclared(value: OpenObject, lost: DroppedFields) -> None:
+    """Name the members of an open object that its class does not declare, for a type that keeps no others."""
+    declared = {each.wire for each in value.__attributes__.values()}
+    lost.extend([f"{value.__class__.__name__}.{wire}" for wire in value if wire not in declared])
+
+
 def positional(method: Any) -> Converter:
     """Return a method of a conversion as a converter. Methods of parameters take a `_meta` before the list."""
     if method.__code__.co_varnames[1:3] != ("value", "meta"):
@@ -218,9 +237,7 @@ class Upgrade(Conversion):
         if not is_open(kind) or not is_valid:
             plain: dict[str, Any] = dict(value)
             return plain
-        made = kind.__new__(kind)
-        made.update(value)
-        return made
+        return build_open_object(kind, value)
 
 
 @cache
@@ -335,7 +352,7 @@ def converter_for(conversion: Upgrade, source: Any, target: Any) -> Converter | 
     if len(mine) > 1:
         parts = {converter_for(conversion, each, each) for each in mine}
         return None if parts == {None} else lambda value, lost: conversion.of_class[value.__class__](value, lost)
-    if is_struct(source):
+    if is_struct(source) or (is_open(source) and is_struct(theirs[0])):
         return conversion.method(source.__name__)  # type: ignore[no-any-return]
     if is_open(source):
         name = theirs[0].__name__ if is_open(theirs[0]) else None

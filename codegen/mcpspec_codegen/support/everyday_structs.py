@@ -114,14 +114,16 @@ def _without_tag(cls: Any, members: dict[str, Any]) -> dict[str, Any]:
 
 
 class _EverydayDescriptor(exact.Descriptor):
-    """A declared member of an open object, which is None if it is absent."""
+    """A declared member of an open object, which is None if it is absent, or the protocol's default."""
 
-    absent = None
+    def __init__(self, wire: str, required: bool, absent: Any = None) -> None:
+        super().__init__(wire, required)
+        self.absent = absent
 
 
 def member(*, name: str, default: Any = ...) -> Any:
     """Declare a member of an open object, by its name on the wire."""
-    return _EverydayDescriptor(name, default is ...)
+    return _EverydayDescriptor(name, default is ..., None if default is ... else default)
 
 
 class OpenObject(exact.OpenObject):

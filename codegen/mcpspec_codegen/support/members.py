@@ -19,7 +19,7 @@ __all__ = [
 
 
 class StructMember(NamedTuple):
-    """A member of a struct."""
+    """A member of a struct or an open object."""
 
     wire: str
     hint: Any
@@ -27,9 +27,14 @@ class StructMember(NamedTuple):
     optional: bool
 
 
-def members_of(kind: type[msgspec.Struct]) -> dict[str, StructMember]:
-    """Return the members of a struct by their Python names."""
+def members_of(kind: type[msgspec.Struct | OpenObject]) -> dict[str, StructMember]:
+    """Return the members of a struct, or the declared ones of an open object, by their Python names."""
     hints = get_type_hints(kind, include_extras=True)
+    if issubclass(kind, OpenObject):
+        return {
+            name: StructMember(each.wire, strip_optional(hints[name]), not each.required)
+            for name, each in kind.__attributes__.items()
+        }
     return {
         f.name: StructMember(
             f.encode_name,

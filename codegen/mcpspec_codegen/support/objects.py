@@ -8,6 +8,8 @@ from math import isfinite
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
+from mcpspec.support.error_text import format_path_part
+
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
@@ -272,9 +274,9 @@ def _differences(before: Any, after: Any, path: str) -> Iterator[str]:
     if is_object(before) and is_object(after):
         for key, value in before.items():
             if key not in after:
-                yield f"{path}.{key}"
+                yield path + format_path_part(key)
             elif value != after[key]:
-                yield from _differences(value, after[key], f"{path}.{key}")
+                yield from _differences(value, after[key], path + format_path_part(key))
     elif is_array(before) and is_array(after) and len(before) == len(after):
         for i, value in enumerate(before):
             if value != after[i]:

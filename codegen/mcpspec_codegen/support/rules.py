@@ -160,7 +160,7 @@ def _contents_of(message: Json) -> list[Any]:
 
 
 def _downgrade_content(content: Json, older: Any, lost: DroppedFields) -> Json:
-    kind = content["type"]
+    kind = content.get("type", "content")  # a revision may have made it optional
     if kind in ("text", "image") or (kind == "audio" and hasattr(older, "AudioContent")):
         return content
     lost.append(f"params.messages: {kind}")

@@ -325,7 +325,7 @@ def _message_converter(source: Any, target: Any, package: str, to: str) -> Conve
             kind = part.__class__
             if kind in ways:
                 members[wire] = ways[kind](part, lost)
-            elif is_struct(kind):
+            elif is_struct(kind) or is_open(kind):
                 ways[kind] = _part_converter(kind, hints[wire], package, to)
                 members[wire] = ways[kind](part, lost)
             elif wire == "result":
@@ -343,5 +343,6 @@ def _open_type(member: StructMember | None) -> Any:
 
 def _part_converter(kind: type, hint: Any, package: str, to: str) -> Converter:
     known = [option for option in spread_union(hint) if is_struct(option) or is_open(option)]
-    same = [option for option in known if option.__name__ == kind.__name__] or known
+    same = [option for option in known if option.__name__ == kind.__name__]
+    same = same or [option for option in known if is_open(option) or is_struct(kind)]
     return _find_conversion(kind, same[0], package, to)[0] if len(same) == 1 else leave

@@ -49,9 +49,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ConstantStruct", "DecodeError", "Descriptor", "OpenObject", "Struct", "TypingAnnotated", "attributes_of",
-    "constant", "constructor", "copier", "dec_hook", "declared_struct", "decode", "encode", "fits", "from_builtins",
-    "may_contain_non_finite", "member", "name_attributes", "reject_non_finite", "schema_hook", "shape_of",
-    "to_builtins", "untagged", "validate",
+    "build_open_object", "constant", "constructor", "copier", "dec_hook", "declared_struct", "decode", "encode", "fits",
+    "from_builtins", "may_contain_non_finite", "member", "name_attributes", "reject_non_finite", "schema_hook",
+    "shape_of", "to_builtins", "untagged", "validate",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -170,7 +170,8 @@ else:
 class Descriptor:
     """A declared member of an open object, as an attribute."""
 
-    absent: ClassVar[Any] = UNSET
+    absent: Any = UNSET
+    """The value of the attribute while the member is absent."""
 
     def __init__(self, wire: str, required: bool) -> None:
         self.wire = wire
@@ -243,17 +244,20 @@ class OpenObject(dict[str, Any]):
             super().__setattr__(name, value)
 
         def __or__(self, other: Any) -> Any:
-            return _rebuild(type(self), {**self, **other}) if isinstance(other, dict) else NotImplemented
+            return build_open_object(type(self), {**self, **other}) if isinstance(other, dict) else NotImplemented
 
     def __repr__(self) -> str:
         return f"{face_of(type(self))}{type(self).__name__}({super().__repr__()})"
 
     def __reduce__(self) -> Any:
-        return _rebuild, (type(self), dict(self))
+        return build_open_object, (type(self), dict(self))
 
     def copy(self) -> Any:
         """Return a shallow copy of the same type."""
-        return _rebuild(type(self), self)
+        return build_open_object(type(self), self)
+
+    def __copy__(self) -> Any:
+        return self.copy()
 
     def __replace__(self, **members: Any) -> Any:
         copied = self.copy()
@@ -297,7 +301,8 @@ def _attribute_code(name: str) -> str:
     return f"checked.{name}" if is_plain else f"getattr(checked, {name!r})"
 
 
-def _rebuild(cls: type[OpenObject], members: dict[str, Any]) -> OpenObject:
+def build_open_object(cls: type[OpenObject], members: dict[str, Any]) -> OpenObject:
+    """Build an open object from members that have been checked already."""
     self = cls.__new__(cls)
     self.update(members)
     return self

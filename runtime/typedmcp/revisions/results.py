@@ -1,4 +1,4 @@
-"""Results that clients may cache, and objects of results.
+"""Results that clients may cache.
 
 https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching
 """
@@ -6,13 +6,12 @@ https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/cachin
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from mcpspec.support.objects import spread_union
-from mcpspec.support.structs import OpenObject
 from typedmcp import dialect
 
-__all__ = ["CACHEABLE_METHODS", "STALE_METHODS", "build_open_object"]
+__all__ = ["CACHEABLE_METHODS", "STALE_METHODS"]
 
 _REQUESTS = dialect.methods.CLIENT_REQUESTS
 
@@ -31,10 +30,3 @@ STALE_METHODS: Final[Mapping[str, tuple[str, ...]]] = {
     if name.endswith("/list_changed")
 }
 """The methods whose cached results a notification makes stale, by its name."""
-
-
-def build_open_object(kind: type[OpenObject], members: dict[str, Any]) -> OpenObject:
-    """Build an open object from members that have been checked already."""
-    made = kind.__new__(kind)
-    made.update(members)
-    return made

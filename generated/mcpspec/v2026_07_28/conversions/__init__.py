@@ -30,6 +30,7 @@ DECIDED: dict[str, str] = {
     "elicitation/create": "a client that lacks it cannot declare the capability, which is checked first",
     "CancelledNotificationParams.request_id": "a cancellation without it is about a task",
     "ElicitRequestURLParams.elicitation_id": "revisions/input_requests.py converts it",
+    "CompleteResultCompletion.values": "older revisions state its limit in prose",
     "ElicitResult.content": "a list answers a multiple choice, which only revisions that have it are asked",
 }
 """What older revisions have and this one lacks, with the reason why nothing has to be converted."""

@@ -21,13 +21,13 @@ class Upgrade(v2025_03_26.Upgrade):
         {
             "CallToolRequestParams",
             "CompleteRequestParams",
+            "CompleteResult",
+            "CompleteResultCompletion",
             "GetPromptRequestParams",
             "ListPromptsRequestParams",
             "ListResourceTemplatesRequestParams",
             "ListResourcesRequestParams",
-            "ListRootsRequestParams",
             "ListToolsRequestParams",
-            "NotificationParams",
             "PaginatedRequestParams",
             "ReadResourceRequestParams",
             "RequestParams",
@@ -68,7 +68,7 @@ class Upgrade(v2025_03_26.Upgrade):
 class Downgrade(v2025_03_26.Downgrade):
     """From 2026-07-28 to 2024-11-05."""
 
-    partial: ClassVar[frozenset[str]] = frozenset({"NotificationParams", "SamplingMessage"})
+    partial: ClassVar[frozenset[str]] = frozenset({"SamplingMessage"})
 
     def AudioContent(self, value: Any, lost: list[str]) -> Any:
         return rules.replace_by_text(self.types.TextContent, "[audio, {0.mime_type}]", value, lost)

@@ -21,13 +21,13 @@ class Upgrade(v2025_06_18.Upgrade):
         {
             "CallToolRequestParams",
             "CompleteRequestParams",
+            "CompleteResult",
+            "CompleteResultCompletion",
             "GetPromptRequestParams",
             "ListPromptsRequestParams",
             "ListResourceTemplatesRequestParams",
             "ListResourcesRequestParams",
-            "ListRootsRequestParams",
             "ListToolsRequestParams",
-            "NotificationParams",
             "PaginatedRequestParams",
             "ReadResourceRequestParams",
             "RequestParams",
@@ -159,7 +159,7 @@ class Upgrade(v2025_06_18.Upgrade):
 class Downgrade(v2025_06_18.Downgrade):
     """From 2026-07-28 to 2025-03-26."""
 
-    partial: ClassVar[frozenset[str]] = frozenset({"NotificationParams", "SamplingMessage"})
+    partial: ClassVar[frozenset[str]] = frozenset({"SamplingMessage"})
 
     def Annotations(self, value: Any, lost: list[str]) -> Any:
         if value.last_modified is not self.absent:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from msgspec import UNSET
 
-from mcpspec.support import rules
+from mcpspec.support import converters, rules
 from mcpspec.support.converters import OWN, UNREPORTED, items, items_by_class
 from mcpspec.v2026_07_28.conversions import v2025_11_25
 
@@ -21,13 +21,13 @@ class Upgrade(v2025_11_25.Upgrade):
         {
             "CallToolRequestParams",
             "CompleteRequestParams",
+            "CompleteResult",
+            "CompleteResultCompletion",
             "GetPromptRequestParams",
             "ListPromptsRequestParams",
             "ListResourceTemplatesRequestParams",
             "ListResourcesRequestParams",
-            "ListRootsRequestParams",
             "ListToolsRequestParams",
-            "NotificationParams",
             "PaginatedRequestParams",
             "ReadResourceRequestParams",
             "RequestParams",
@@ -134,13 +134,18 @@ class Upgrade(v2025_11_25.Upgrade):
     def ListRootsRequest(self, value: Any, lost: list[str]) -> Any:
         lost.append("ListRootsRequest.id")
         return self.types.ListRootsRequest(
-            params=self.absent
-            if value.params is UNSET
-            else self.as_object("ListRootsRequestParams", value.params, lost)
+            params=self.absent if value.params is UNSET else self.ListRootsRequestParams(value.params, lost=lost)
         )
 
     def ListRootsRequestParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
-        return value
+        converters.lose_undeclared(value, lost)
+        return self.types.ListRootsRequestParams(
+            meta=meta
+            if meta is not OWN
+            else self.absent
+            if value.meta is UNSET
+            else self.as_object(None, value.meta, lost)
+        )
 
     def ListToolsRequestParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
         absent = self.absent
@@ -154,7 +159,14 @@ class Upgrade(v2025_11_25.Upgrade):
         )
 
     def NotificationParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
-        return value
+        converters.lose_undeclared(value, lost)
+        return self.types.NotificationParams(
+            meta=meta
+            if meta is not OWN
+            else self.absent
+            if value.meta is UNSET
+            else self.as_object("NotificationMetaObject", value.meta, lost)
+        )
 
     def PaginatedRequestParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
         absent = self.absent
@@ -172,8 +184,25 @@ class Upgrade(v2025_11_25.Upgrade):
             meta=absent if value.meta is UNSET else value.meta,
         )
 
+    def PromptListChangedNotificationParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
+        converters.lose_undeclared(value, lost)
+        return self.types.NotificationParams(
+            meta=meta
+            if meta is not OWN
+            else self.absent
+            if value.meta is UNSET
+            else self.as_object("NotificationMetaObject", value.meta, lost)
+        )
+
     def RequestParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
-        return value
+        converters.lose_undeclared(value, lost)
+        return self.types.RequestParams(
+            meta=meta
+            if meta is not OWN
+            else self.absent
+            if value.meta is UNSET
+            else self.as_object("RequestMetaObject", value.meta, lost)
+        )
 
     def Resource(self, value: Any, lost: list[str]) -> Any:
         absent = self.absent
@@ -199,6 +228,16 @@ class Upgrade(v2025_11_25.Upgrade):
             annotations=absent if value.annotations is UNSET else self.Annotations(value.annotations, lost),
             size=absent if value.size is UNSET else value.size,
             meta=absent if value.meta is UNSET else value.meta,
+        )
+
+    def ResourceListChangedNotificationParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
+        converters.lose_undeclared(value, lost)
+        return self.types.NotificationParams(
+            meta=meta
+            if meta is not OWN
+            else self.absent
+            if value.meta is UNSET
+            else self.as_object("NotificationMetaObject", value.meta, lost)
         )
 
     def ResourceTemplate(self, value: Any, lost: list[str]) -> Any:
@@ -243,11 +282,21 @@ class Upgrade(v2025_11_25.Upgrade):
             meta=absent if value.meta is UNSET else value.meta,
         )
 
+    def ToolListChangedNotificationParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
+        converters.lose_undeclared(value, lost)
+        return self.types.NotificationParams(
+            meta=meta
+            if meta is not OWN
+            else self.absent
+            if value.meta is UNSET
+            else self.as_object("NotificationMetaObject", value.meta, lost)
+        )
+
 
 class Downgrade(v2025_11_25.Downgrade):
     """From 2026-07-28 to 2025-06-18."""
 
-    partial: ClassVar[frozenset[str]] = frozenset({"ElicitResult", "NotificationParams", "SamplingMessage"})
+    partial: ClassVar[frozenset[str]] = frozenset({"ElicitResult", "SamplingMessage"})
 
     def CallToolResult(self, value: Any, lost: list[str]) -> Any:
         absent = self.absent
@@ -356,13 +405,19 @@ class Downgrade(v2025_11_25.Downgrade):
             resources=items(self.Resource, value.resources, lost),
         )
 
+    def ListRootsRequestParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
+        return self.types.ListRootsRequestParams(
+            meta=meta
+            if meta is not OWN
+            else value.meta
+            if value.meta is self.absent
+            else self.as_object("RequestParamsMeta", value.meta, lost)
+        )
+
     def ListToolsRequestParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
         return self.types.ListToolsRequestParams(
             meta=meta if meta is not OWN else self.as_object("RequestParamsMeta", value.meta, lost), cursor=value.cursor
         )
-
-    def NotificationParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
-        return value
 
     def PaginatedRequestParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
         lost.append("PaginatedRequestParams.meta")
@@ -378,6 +433,15 @@ class Downgrade(v2025_11_25.Downgrade):
             arguments=value.arguments
             and (items(self.copies.PromptArgument, value.arguments, lost) if self.is_complete else value.arguments),
             meta=value.meta,
+        )
+
+    def PromptListChangedNotificationParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
+        return self.types.PromptListChangedNotificationParams(
+            meta=meta
+            if meta is not OWN
+            else value.meta
+            if value.meta is self.absent
+            else self.as_object(None, value.meta, lost)
         )
 
     def PromptMessage(self, value: Any, lost: list[str]) -> Any:
@@ -416,6 +480,15 @@ class Downgrade(v2025_11_25.Downgrade):
             and (self.copies.Annotations(value.annotations, lost) if self.is_complete else value.annotations),
             size=value.size,
             meta=value.meta,
+        )
+
+    def ResourceListChangedNotificationParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
+        return self.types.ResourceListChangedNotificationParams(
+            meta=meta
+            if meta is not OWN
+            else value.meta
+            if value.meta is self.absent
+            else self.as_object(None, value.meta, lost)
         )
 
     def ResourceTemplate(self, value: Any, lost: list[str]) -> Any:
@@ -462,6 +535,15 @@ class Downgrade(v2025_11_25.Downgrade):
             annotations=value.annotations
             and (self.copies.ToolAnnotations(value.annotations, lost) if self.is_complete else value.annotations),
             meta=value.meta,
+        )
+
+    def ToolListChangedNotificationParams(self, value: Any, meta: Any = OWN, lost: list[str] = UNREPORTED) -> Any:
+        return self.types.ToolListChangedNotificationParams(
+            meta=meta
+            if meta is not OWN
+            else value.meta
+            if value.meta is self.absent
+            else self.as_object(None, value.meta, lost)
         )
 
     def ToolResultContent(self, value: Any, lost: list[str]) -> Any:

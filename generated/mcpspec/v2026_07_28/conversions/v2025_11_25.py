@@ -22,6 +22,8 @@ class Upgrade(v2026_07_28.Upgrade):
             "CallToolRequestParams",
             "CancelledNotificationParams",
             "CompleteRequestParams",
+            "CompleteResult",
+            "CompleteResultCompletion",
             "CreateMessageRequest",
             "CreateMessageRequestParams",
             "ElicitRequest",

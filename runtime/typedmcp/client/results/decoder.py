@@ -27,7 +27,7 @@ from msgspec import UNSET, Raw
 from mcpspec.support.converters import IMPLIED, RESULT_DEFAULTS, Converter, DroppedFields
 from mcpspec.support.members import accepts_null, is_open, is_struct, item_type, max_items
 from mcpspec.support.objects import Member, Shape, spread_union
-from mcpspec.support.structs import OpenObject, dec_hook, decode, shape_of
+from mcpspec.support.structs import OpenObject, build_open_object, dec_hook, decode, shape_of
 from mcpspec.support.tolerance import find_newer_members, newer_names, repair
 from mcpspec.support.walk import format_path
 from typedmcp import dialect
@@ -37,7 +37,6 @@ from typedmcp.limits import DEFAULT_LIMITS
 from typedmcp.protocol.backends import to_struct
 from typedmcp.revisions.conversions import convert_with, exact_upgrader, upgrader
 from typedmcp.revisions.features import DIALECT, methods_of
-from typedmcp.revisions.results import build_open_object
 
 __all__ = ["MAX_PROBLEMS", "ResultDecoder", "ResultProblem", "result_decoder", "to_protocol_error"]
 
@@ -424,7 +423,8 @@ def _join(path: str, inner: str) -> str:
 @cache
 def _members(kind: Any) -> dict[str, Member]:
     """Return the members of an object type by their Python names."""
-    return dict(zip(kind.__struct_fields__, _shape_of(kind).members, strict=False))  # a tag follows them
+    names = kind.__attributes__ if is_open(kind) else kind.__struct_fields__
+    return dict(zip(names, _shape_of(kind).members, strict=False))  # a tag follows them
 
 
 def _shape_of(kind: Any) -> Shape:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from typing import Any
 
 import typedmcp
 import typedmcp_redis
@@ -22,6 +23,11 @@ class Clock:
         return structs.CallToolResult(content=[text])
 
 
+async def serve_health(send: Any) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
+    await send({"type": "http.response.body"})
+
+
 app = typedmcp.asgi(
     Clock(),
     name="clock",
@@ -29,3 +35,4 @@ app = typedmcp.asgi(
     state_signer=typedmcp.StateSigner(os.environ["MCP_KEY"].encode()),
     store=typedmcp_redis.RedisStore(os.environ["MCP_REDIS"]),
 )
+app.routes = {"/health": serve_health}

@@ -29,6 +29,7 @@ from tests import acme
 from tests.cases import each
 from tests.docs.markdown import prose, tables
 from tests.docs.peers import run
+from tests.interop import install
 from tests.paths import ROOT
 from tests.server.http import asgi_driver
 from tests.server.http.asgi_driver import serving
@@ -121,6 +122,41 @@ def test_their_lines_run_too(library: str, tmp_path: Path) -> None:
     )
     assert printed.returncode == 0, printed.stderr
     assert json.loads(printed.stdout) == {}
+
+
+SESSIONS = next(rows for _, (heads, *rows) in tables(_PAGE) if heads == ["session", "mcp 1.x", "mcp 2.x", "here"])
+_PLACES = {"ServerSession": "mcp.server.session", "ClientSession": "mcp.client.session", "Client": "mcp"}
+_OURS = {"ctx": Context, "client": Client, "server": Server}
+
+
+def test_each_method_of_a_session_is_on_the_page_and_what_stands_in_its_place_exists() -> None:
+    from typedmcp_mcp1 import ClientSession, ServerSession
+
+    named = {name for row in SESSIONS for name in re.findall(r"`\w+Session\.(\w+)`", row[1])}
+    same = {"call_tool", "complete", "get_prompt", "list_resource_templates", "read_resource"}
+    methods = {name for kind in (ClientSession, ServerSession) for name in vars(kind) if not name.startswith("_")}
+    assert sorted(methods - named - same - {"client", "experimental"}) == []
+    for row in SESSIONS:
+        for place, name in re.findall(r"`(ctx|client|server)\.(\w+)", row[3]):
+            assert (
+                hasattr(_OURS[place], name)
+                or name in _OURS[place].__annotations__
+                or (place, name) == ("client", "server")
+            )
+
+
+@pytest.mark.long
+@each("environment, column", [("py1", 1), ("py2", 2)])
+def test_the_methods_of_the_other_sessions_exist(environment: str, column: int) -> None:
+    if not (install.INTEROP / environment / ".installed").exists():
+        pytest.skip("the libraries of others are not installed: run tests/interop/install.py")
+    places = {**_PLACES, "Context": "mcp.server.mcpserver"}
+    names = sorted({found for row in SESSIONS for found in re.findall(r"`(\w+)\.(\w+)`", row[column])})
+    check = "import importlib, json, sys\nfor place, kind, name in json.load(sys.stdin):\n"
+    check += "    kind = getattr(importlib.import_module(place), kind)\n"
+    check += "    assert hasattr(kind, name) or name in getattr(kind, '__annotations__', {}), (kind, name)"
+    given = json.dumps([(places[kind], kind, name) for kind, name in names])
+    subprocess.run([str(install.python(environment)), "-c", check], input=given, text=True, check=True, timeout=60)
 
 
 # Names that the rows use

@@ -131,12 +131,14 @@ def tables() -> str:
     unchanged = [file for file in files if not CHANGES.get(name_of(file))]
     sentence = (
         f"The folder `tests/ported` has {len(files)} programs for the other libraries. {len(unchanged)} of them run "
-        "here after a change of their imports and nothing else; in the others, the last column says what changes, "
-        "too. The tests run each program here and with its library, and compare the results."
+        "here after a change of their imports and nothing else; the table has the others. The tests run each program "
+        "here and with its library, and compare the results."
     )
     parts = [fill(sentence, 120)]
     for library, head in HEADS.items():
-        rows = [_row(file) for file in files if file.parent.name == library]
+        rows = [_row(file) for file in files if file.parent.name == library and file not in unchanged]
+        if not rows:
+            continue
         parts.append("\n".join([f"| {head} | uses | changed beside imports |", "|---|---|---|", *rows]))
     return "\n\n".join(parts)
 

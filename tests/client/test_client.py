@@ -108,6 +108,43 @@ def test_calls_return_the_results_of_the_server(revision: str) -> None:
 
 
 @each_revision
+def test_a_call_waits_for_the_callbacks_of_its_progress(revision: str) -> None:
+    async def main() -> None:
+        steps: list[Any] = []
+
+        async def slow(progress: structs.ProgressNotificationParams) -> None:
+            await asyncio.sleep(0.001)
+            await client.call_tool("test_tool_with_progress", on_progress=inner.append)  # which waits for no other one
+            steps.append(progress.progress)
+
+        inner: list[Any] = []
+        async with connected(revision) as client:
+            await client.call_tool("test_tool_with_progress", on_progress=slow)
+            assert steps == [0, 50, 100]
+            assert len(inner) == 9
+
+    run(main)
+
+
+def test_a_call_does_not_wait_for_a_callback_that_does_not_end() -> None:
+    ended: list[str] = []
+
+    async def hang(progress: structs.ProgressNotificationParams) -> None:
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            ended.append("cancelled")
+
+    async def main() -> None:
+        async with connected(MODERN_REVISION, grace=0.01) as client:
+            await client.call_tool("test_tool_with_progress", on_progress=hang)
+            assert not ended
+        assert ended == ["cancelled"]
+
+    run(main)
+
+
+@each_revision
 def test_progress_and_log_callbacks_run_in_order(revision: str) -> None:
     async def main() -> None:
         steps: list[Any] = []

@@ -109,9 +109,9 @@ class ConnectOptions(TypedDict, total=False):
     probe: float
     """Seconds for the response to `server/discover`, after which the client tries a handshake. Default: 5."""
     grace: float
-    """Seconds that callbacks may take to end once the client is closed and has cancelled them. Default: 5.
+    """Seconds that a call waits for its callbacks, and that they may take to end once the client is closed. Default: 5.
 
-    The client then closes without them, and reports their names.
+    A client that is closed cancels its callbacks. It then closes without those that go on, and reports their names.
     """
     limits: Limits
     """Limits on what the server can make the client keep or do. Default: `Limits()`."""

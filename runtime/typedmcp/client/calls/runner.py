@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -85,9 +86,9 @@ class CallRunner:
         self._cache = cache
         self._incoming = incoming
         self._decoders: dict[tuple[str, str], ResultDecoder] = {}
-        self._newer: set[tuple[str, str]] = set()
-        """The members of newer revisions that were reported, with their methods: servers send them in every result."""
         """The decoders of results by method and revision."""
+        self._newer: defaultdict[str, set[str]] = defaultdict(set)
+        """The members of newer revisions that were reported, by method."""
         self.completions: Mapping[type, Callable[[str, Any, Any, CallOptions], Awaitable[Any]]] = {}
         """The functions that turn results of extensions into those of calls, by type."""
         self.legacy_forms: Sequence[LegacyCallForm] = ()
@@ -105,7 +106,7 @@ class CallRunner:
         check_call_options(options)
         rounds = self._rounds_of(options)
         session = self._connection.session
-        start = self._now() if session is None or session.has_ended else session.time()
+        start = asyncio.get_running_loop().time() if session is None or session.has_ended else session.time()
         outcome: Any = _NOT_BEGUN
         # Most calls need one round, which the session itself ends in time. The timer below is dear.
         if session is not None and not session.has_ended and not self.completions:
@@ -213,17 +214,14 @@ class CallRunner:
         self, session: ClientSession, method: str, params: Any, options: CallOptions, finish: Finish | None, rounds: int
     ) -> Any:
         """Send a request and return the value of the call, or `_Unfinished` if it needs another round."""
-        if self._tools is not None and method == "tools/call":
-            self._tools.prepare(params.name)
-        key = None if method not in CACHEABLE_METHODS or options.get("fresh") else self._cache_key(method, params)
-        cached = None if key is None else self._cache.get(key, self._now())
+        key = self._cache_key(method, params, options)
+        cached = None if key is None else self._cache.get(key, session.time())
         if cached is not None:
             return self.decode(method, Raw(cached), 0)
         generation = self._cache.generation
         try:
             if self.legacy_forms or (direct := session.direct) is None or session.is_congested:
-                exchange: Any = self._exchange_in_any_form if self.legacy_forms else self.exchange
-                raw, id = await exchange(session, method, params, options, is_dialect=True)
+                raw, id = await self._exchange_in_any_form(session, method, params, options, is_dialect=True)
                 if raw.__class__ is not Raw:
                     return raw
             else:
@@ -237,6 +235,8 @@ class CallRunner:
             if error.code != URL_ELICITATION_REQUIRED or not rounds:
                 raise
             return _Unfinished(error)
+        if "on_progress" in options:
+            await self._incoming.running.settle()
         result = self.decode(method, raw, id)
         needs_input = isinstance(result, D.InputRequiredResult)
         if needs_input and rounds:
@@ -244,7 +244,7 @@ class CallRunner:
         self._validate_output(params, result, id)
         if key is not None and not needs_input:
             is_public = result.cache_scope == "public"
-            self._cache.put(key, bytes(raw), result.ttl_ms, self._now(), generation, is_public=is_public)
+            self._cache.put(key, bytes(raw), result.ttl_ms, session.time(), generation, is_public=is_public)
         return result if finish is None else finish(result, id)
 
     async def _exchange_in_any_form(
@@ -371,6 +371,8 @@ class CallRunner:
             on_progress = options.get("on_progress")
         call = session.start_call(method, timeout=timeout, latest=latest, on_progress=on_progress)
         if is_dialect:
+            if self._tools is not None and method == "tools/call":
+                self._tools.prepare(params.name)
             encoder = self._connection.encoder
             members = encoder.members(options) if options else None
             if on_progress is not None:
@@ -390,7 +392,8 @@ class CallRunner:
         """Decode a result into the dialect. `id` is that of the request, for errors."""
         problems: list[ResultProblem] = []
         try:
-            result = self._find_decoder(method)(raw, problems, self._connection.limits.result_problems)
+            limit = self._connection.limits.result_problems
+            result = self._find_decoder(method)(raw, problems, limit, self._newer[method])
         except DecodeError as error:
             raise to_protocol_error(error).attach_call(method, id) from error
         except ProtocolError as error:
@@ -400,11 +403,6 @@ class CallRunner:
         if self._incoming.is_strict and (faults := [each for each in problems if not each.is_allowed]):
             raise ProtocolError(str(faults[0])).attach_call(method, id)
         for problem in problems:
-            if problem.is_allowed:
-                key = method, problem.path.rpartition(".")[2]
-                if key in self._newer:
-                    continue
-                self._newer.add(key)
             kind = DiagnosticKind.TOLERATED if problem.is_tolerated else DiagnosticKind.INVALID_DATA
             self._incoming.report(Diagnostic(kind, str(problem), method, params=problem.value))
         drop_unsafe_icons(method, result, self._incoming.report)
@@ -423,6 +421,10 @@ class CallRunner:
             decoder = self._decoders[key] = result_decoder(*key, added)
         return decoder
 
+    def _cache_key(self, method: str, params: Any, options: CallOptions) -> CacheKey | None:
+        has_hints = method in CACHEABLE_METHODS and FEATURES[self._connection.server.revision].has_cache_hints
+        return cache_key(method, params) if has_hints and not options.get("fresh") else None
+
     def _validate_output(self, params: Any, result: Any, id: int) -> None:
         """Note the output schemas of listed tools, and validate the results of called ones.
 
@@ -435,12 +437,6 @@ class CallRunner:
                 raise ProtocolError(f"result.{fault}").attach_call("tools/call", id)
         elif isinstance(result, D.ListToolsResult):
             self._tools.add(result.tools)
-
-    def _cache_key(self, method: str, params: Any) -> CacheKey | None:
-        return cache_key(method, params) if FEATURES[self._connection.server.revision].has_cache_hints else None
-
-    def _now(self) -> float:
-        return asyncio.get_running_loop().time()
 
 
 def _with_token(meta: Any, token: int) -> dict[str, Any]:

@@ -102,13 +102,11 @@ def _newest(revisions: Iterable[str], supported: Iterable[str]) -> str | None:
     return next((revision for revision in revisions if revision in names), None)
 
 
+_FINAL: Final = (AuthorizationRequiredError, ServerBusyError)
+"""The errors that every other request would get, too."""
+
 _LEGACY_REFUSALS: Final = frozenset((METHOD_NOT_FOUND, INVALID_REQUEST, INVALID_PARAMS))
 """The codes with which legacy servers refuse `server/discover`."""
-
-
-def _is_final(error: Error) -> bool:
-    """Return whether every other request would get the same error."""
-    return isinstance(error, AuthorizationRequiredError | ServerBusyError)
 
 
 @dataclass(frozen=True)
@@ -129,7 +127,7 @@ class _Negotiation:
             try:
                 return await self._initialize()
             except (RemoteError, RequestTimeoutError, HttpStatusError) as error:  # the server has changed
-                if _is_final(error):
+                if isinstance(error, _FINAL):
                     raise
         return await self._probe(probe)
 
@@ -190,7 +188,7 @@ class _Negotiation:
         legacy = self.identity.legacy
         if not legacy:
             return isinstance(error, RemoteError) and error.code in _LEGACY_REFUSALS
-        if _is_final(error):
+        if isinstance(error, _FINAL):
             return False
         if isinstance(error, UnsupportedVersionError):
             return _newest(legacy, error.supported) is not None

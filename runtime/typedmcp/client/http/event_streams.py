@@ -165,10 +165,9 @@ class EventStreams:
             await asyncio.sleep(stream.delay())
             try:
                 return await self._request_stream(stream)
-            except HttpStatusError as error:
-                stream.on_rejected(error)
-                failure = error
-            except OSError as error:
+            except (HttpStatusError, OSError) as error:
+                if isinstance(error, HttpStatusError):
+                    stream.on_rejected(error)
                 failure = error
 
     def _new_stream(self) -> _ResumableStream:

@@ -9,7 +9,7 @@ from typing import Any
 from typedmcp.limits import Limits
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import RequestId
-from typedmcp.transports.concurrency import is_awaitable, name_function
+from typedmcp.transports.concurrency import is_awaitable, limit_time, name_function
 
 __all__ = ["RunningCallbacks"]
 
@@ -17,7 +17,8 @@ __all__ = ["RunningCallbacks"]
 class RunningCallbacks:
     """Awaits callbacks, within limits of their number and of the bytes of their messages.
 
-    They get `grace` seconds to end at the end of the client.
+    A call waits `grace` seconds for those that have been called before its result comes. They get as many to end at
+    the end of the client.
     """
 
     def __init__(self, limits: Limits, grace: float, report: Callable[[Diagnostic], None]) -> None:
@@ -86,7 +87,13 @@ class RunningCallbacks:
                 self._report(Diagnostic(DiagnosticKind.INTERNAL_ERROR, f"a callback failed: {error!r}", error=error))
             finally:
                 self._waiting_bytes -= size
+                self._waiting.task_done()
             del waiting  # with the notification, which would live until the next one
+
+    async def settle(self) -> None:
+        """Wait until no callback for a notification waits or runs. One that makes a call does not wait for itself."""
+        if asyncio.current_task() is not self._awaiting:
+            await limit_time(self._grace, self._waiting.join())
 
     def cancel_answers(self) -> None:
         """Cancel the callbacks for requests, whose responses can no longer be sent."""
@@ -110,6 +117,7 @@ class RunningCallbacks:
         while not self._waiting.empty():
             callback, size = self._waiting.get_nowait()
             self._waiting_bytes -= size
+            self._waiting.task_done()
             _discard(callback)
 
 

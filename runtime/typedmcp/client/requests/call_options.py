@@ -41,7 +41,7 @@ class CallOptions(TypedDict, total=False):
     max_time: float | None
     """Seconds that the call may take in all, with all rounds of input. None: no limit."""
     on_progress: OnProgress | None
-    """Callback for progress notifications, in order; plain or async."""
+    """Callback for progress notifications, in order; plain or async. The call returns after the last one has ended."""
     meta: Mapping[str, Any] | None
     """Members of `_meta`, such as the trace context."""
     capabilities: Mapping[str, Any] | None

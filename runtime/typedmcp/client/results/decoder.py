@@ -13,7 +13,6 @@ them is invalid, and about 4 ms if each has a `null` that is repaired.
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -80,10 +79,15 @@ class ResultDecoder(Protocol):
     """The decoder for the results of one method."""
 
     def __call__(
-        self, raw: bytes | Raw, problems: list[ResultProblem], limit: int = DEFAULT_LIMITS.result_problems
+        self,
+        raw: bytes | Raw,
+        problems: list[ResultProblem],
+        limit: int = DEFAULT_LIMITS.result_problems,
+        newer: set[str] | None = None,
     ) -> Any:
         """Return the result in the dialect, and append its problems, of which there may be `limit`.
 
+        Members of newer revisions whose names are in `newer` are no problems, and the names of others are added to it.
         Raises `DecodeError`, with a path that begins with `result`, if the bytes are not a result of the method, and
         `ProtocolError` for a `resultType` that the method does not have.
         """
@@ -114,12 +118,15 @@ def result_decoder(method: str, revision: str, extended: tuple[tuple[str, Any], 
     added = dict(extended)
 
     def decode_result(
-        raw: bytes | Raw, problems: list[ResultProblem], limit: int = DEFAULT_LIMITS.result_problems
+        raw: bytes | Raw,
+        problems: list[ResultProblem],
+        limit: int = DEFAULT_LIMITS.result_problems,
+        newer: set[str] | None = None,
     ) -> Any:
         result = decode_straight(raw)
         if result is not _NOTHING and result.result_type == "complete":
             return result
-        return to_struct(_Recovery(revision, problems, limit).decode(raw, types, added))
+        return to_struct(_Recovery(revision, problems, limit, newer).decode(raw, types, added))
 
     return decode_result
 
@@ -224,8 +231,8 @@ class _Recovery:
     each takes time.
     """
 
-    def __init__(self, revision: str, problems: list[ResultProblem], limit: int) -> None:
-        self._revision, self._newer = revision, set[tuple[str, bool]]()
+    def __init__(self, revision: str, problems: list[ResultProblem], limit: int, newer: set[str] | None) -> None:
+        self._revision, self._newer = revision, set[str]() if newer is None else newer
         self._place: Callable[[Any, Any], _TypedPlace] = partial(_place_of, revision)
         self._problems = problems
         self._limit = limit
@@ -355,9 +362,9 @@ class _Recovery:
         return value
 
     def _report_newer(self, path: str, raw: bytes | Raw, *, is_kept: bool) -> None:
-        """Report a newer member, at the first of the places that differ by an index only."""
-        if (key := (re.sub(r"\[\d+\]", "[]", path), is_kept)) not in self._newer:
-            self._newer.add(key)
+        """Report a newer member, once for each name: servers send them in every result."""
+        if (name := path.rpartition(".")[2]) not in self._newer:
+            self._newer.add(name)
             note = f"{DIALECT} has it" if is_kept else f"it does not fit {DIALECT}"
             text = f"not a member in {self._revision}; {'kept' if is_kept else 'left out'}, since {note}"
             self._problems.append(ResultProblem(path, text, _to_plain(raw), is_kept, is_allowed=True))

@@ -30,6 +30,27 @@ _RESERVED = frozenset(
 """Names that the generated modules import. `Annotated` is imported, too, but may be a definition."""
 
 
+_BUILTINS = frozenset(
+    {
+        "ArithmeticError", "AssertionError", "AttributeError", "BaseException", "BaseExceptionGroup",
+        "BlockingIOError", "BrokenPipeError", "BufferError", "BytesWarning", "ChildProcessError",
+        "ConnectionAbortedError", "ConnectionError", "ConnectionRefusedError", "ConnectionResetError",
+        "DeprecationWarning", "EOFError", "Ellipsis", "EncodingWarning", "EnvironmentError", "Exception",
+        "ExceptionGroup", "FileExistsError", "FileNotFoundError", "FloatingPointError", "FutureWarning",
+        "GeneratorExit", "IOError", "ImportError", "ImportWarning", "IndentationError", "IndexError",
+        "InterruptedError", "IsADirectoryError", "KeyError", "KeyboardInterrupt", "LookupError", "MemoryError",
+        "ModuleNotFoundError", "NameError", "NotADirectoryError", "NotImplemented", "NotImplementedError",
+        "OSError", "OverflowError", "PendingDeprecationWarning", "PermissionError", "ProcessLookupError",
+        "RecursionError", "ReferenceError", "ResourceWarning", "RuntimeError", "RuntimeWarning",
+        "StopAsyncIteration", "StopIteration", "SyntaxError", "SyntaxWarning", "SystemError", "SystemExit",
+        "TabError", "TimeoutError", "TypeError", "UnboundLocalError", "UnicodeDecodeError",
+        "UnicodeEncodeError", "UnicodeError", "UnicodeTranslateError", "UnicodeWarning", "UserWarning",
+        "ValueError", "Warning", "ZeroDivisionError",
+    }
+)  # fmt: skip
+"""Types that Python itself has. A model that refers to a later definition of such a name would find that of Python."""
+
+
 def name_definitions(defs: Collection[str], file: str, key: str, taken: Collection[str] = ()) -> dict[str, str]:
     """Return the name of the class for each definition. `taken` are names that only definitions spelled so may have.
 
@@ -52,7 +73,7 @@ def name_definitions(defs: Collection[str], file: str, key: str, taken: Collecti
 def name_class(name: str) -> str:
     """Return the name of the class for a definition, or a name that no class can have if there is none."""
     if _NAME.fullmatch(name):
-        return name + "Definition" if name in _RESERVED or keyword.iskeyword(name) else name
+        return name + "Definition" if name in _RESERVED | _BUILTINS or keyword.iskeyword(name) else name
     made = names.to_pascal(name)
     return name_class("Type" + made if made[:1].isdigit() else made) if _NAME.fullmatch("T" + made) and made else made
 

@@ -6,6 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from typing import Any
 
 from mcpspec_codegen.conversions.revision import (
     ConversionFacts,
@@ -291,7 +292,7 @@ class Pair:
         if (rule := self._member_rule(source, theirs.name)) is not None:
             return rule
         if mine is None:
-            return self._missing(theirs)
+            return self._missing(source, theirs)
         value = f"value.{mine.name}"
         made = self._expression(value, mine.node, theirs.node)
         if mine.is_required:
@@ -307,8 +308,14 @@ class Pair:
             return made if made == value else f"{value} and {made}"
         return self._optional(value, made, target, mine, theirs)
 
-    def _missing(self, theirs: RecordMember) -> str | None:
+    def _tag_of(self, name: str) -> Any:
+        """Return the value that identifies a type of the source in unions; None if nothing does."""
+        return self.source.definitions[name]["x"].get("tag", (None, None))[1]
+
+    def _missing(self, source: str, theirs: RecordMember) -> str | None:
         """Return the code for a member that the source lacks; None to leave it out."""
+        if theirs.constant is not None and theirs.constant == self._tag_of(source):
+            return repr(theirs.constant)  # of a type that may leave out what identifies it
         if not theirs.is_required:
             if not self.is_upgrade and theirs.name != "meta":
                 self._add_gap(self._place, f"{self.source.version} has no such member")

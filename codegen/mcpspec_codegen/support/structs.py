@@ -453,8 +453,10 @@ def schema_hook(kind: Any) -> dict[str, Any]:
 
 
 @cache
-def attributes_of(kind: type[msgspec.Struct]) -> dict[str, str]:
-    """Return the attributes of a Struct by their names on the wire."""
+def attributes_of(kind: type[msgspec.Struct | OpenObject]) -> dict[str, str]:
+    """Return the attributes of a Struct or an open object by their names on the wire."""
+    if issubclass(kind, OpenObject):
+        return {each.wire: name for name, each in kind.__attributes__.items()}
     return {field.encode_name: field.name for field in msgspec.structs.fields(kind)}
 
 

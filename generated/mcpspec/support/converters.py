@@ -68,6 +68,11 @@ def _constructors(module: Any) -> ModuleType:
     return found
 
 
+def _is_other(kind: type, other: type) -> bool:
+    """Return whether a type has another name than one of another revision, which has both names."""
+    return kind.__name__ != other.__name__ and hasattr(import_module(other.__module__), kind.__name__)
+
+
 def _open_constructor(kind: type[OpenObject]) -> Callable[..., Any]:
     """Return a constructor of an open object, which does not check it: its caller checks what may be invalid."""
 
@@ -121,12 +126,14 @@ class Conversion:
 
     def method_between(self, source: Any, target: Any) -> Any:
         """Return the method for the parameters of a method of the protocol: they may be of types with two names."""
-        older, newer = self._by_age(source.__name__, target.__name__)
-        names = (f"{older}_{newer}", older, newer)  # the older name says more: newer revisions have one for several
+        older, newer = self._by_age(source, target)
+        names = [f"{older.__name__}_{newer.__name__}"]
+        # The older name says more: newer revisions have one for several.
+        names += [kind.__name__ for kind, other in ((older, newer), (newer, older)) if not _is_other(kind, other)]
         return next((method for each in names if (method := self.method(each)) is not None), None)
 
-    def _by_age(self, source: str, target: str) -> tuple[str, str]:
-        """Return the names of two types: that of the older revision, and that of the modern one."""
+    def _by_age(self, source: type, target: type) -> tuple[type, type]:
+        """Return two types: that of the older revision, and that of the modern one."""
         raise NotImplementedError
 
 
@@ -219,7 +226,7 @@ class Upgrade(Conversion):
         self.null: Any = None if is_exact else NULL
         """The value of a member that is null."""
 
-    def _by_age(self, source: str, target: str) -> tuple[str, str]:
+    def _by_age(self, source: type, target: type) -> tuple[type, type]:
         return source, target
 
     def as_object(self, name: str | None, value: Any, lost: DroppedFields) -> Any:
@@ -261,7 +268,7 @@ class Downgrade(Conversion):
         modern = type(self).__module__.partition(".conversions.")[0]
         self._source: str = f"{modern}.exact.structs" if is_exact else f"{modern}.structs"
 
-    def _by_age(self, source: str, target: str) -> tuple[str, str]:
+    def _by_age(self, source: type, target: type) -> tuple[type, type]:
         return target, source
 
     def keep(self, name: str) -> Converter:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mcpspec_codegen.conversions.gaps import find_conversion_gaps, find_unused_decisions
+from mcpspec_codegen.conversions.gaps import find_conversion_gaps, find_gaps_between, find_unused_decisions
 from mcpspec_codegen.conversions.modules import conversion_modules
 from mcpspec_codegen.conversions.pair import Pair
 from mcpspec_codegen.conversions.revision import ConversionFacts, Revision
@@ -178,6 +179,15 @@ def _pair(newer: dict[str, Schema], older: dict[str, Schema], *, is_upgrade: boo
     pair = Pair(source, target, known, is_upgrade=is_upgrade, roots=["Thing"])
     assert pair.methods is not None
     return pair
+
+
+def test_parameters_that_become_an_open_object_are_a_gap() -> None:
+    revisions, facts = load_revisions(SCHEMA)
+    newest = revisions[-1]
+    opened = _open_record("CallToolRequestParams", tool=STRING)
+    changed = replace(newest, definitions=newest.definitions | opened, everyday=newest.everyday | opened)
+    gaps = [gap for gap in find_gaps_between(changed, [newest], facts) if "tools/call" in gap]
+    assert [gap for gap in gaps if "CallToolRequestParams is open in" in gap] == gaps != []
 
 
 OLD, NEW = _record("Thing", "old", old=STRING), _record("Thing", "new", new=STRING)

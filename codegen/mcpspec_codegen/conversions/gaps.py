@@ -51,6 +51,13 @@ def _gaps_of(modern: Revision, older: Revision, facts: ConversionFacts) -> dict[
         for name, method in modern.methods.items()
         if method.kind == "input" and name not in older.methods
     }
+    gaps |= {
+        name: f"{method.params} is open in {modern.version}; decode it in typedmcp/protocol/codec.py"
+        for name, method in modern.methods.items()
+        if modern.is_kind(method.params, "open")
+        and name in older.methods
+        and older.is_kind(older.methods[name].params, "record")
+    }
     pairs = [Pair(older, modern, facts, is_upgrade=True), Pair(modern, older, facts, is_upgrade=False)]
     for pair in pairs:
         assert pair.methods is not None

@@ -226,6 +226,12 @@ class Pair:
                 return rest[0] == rest[1] and self._is_same(source[key], target[key])
         return without_facts(source) == without_facts(target)
 
+    def _differs_within(self, source: str, target: str) -> bool:
+        """Return whether a member of two open objects, which are copied as a whole, is of another type in one."""
+        theirs = self.target.definitions[target].get("properties", {})
+        mine = self.source.definitions[source].get("properties", {})
+        return any(not self._is_same(node, theirs[wire]) for wire, node in mine.items() if wire in theirs)
+
     # Code
 
     def _method(self, source: str, target: str, name: str) -> str:
@@ -373,6 +379,8 @@ class Pair:
         name, found = self.source.object_name(source), self.target.object_name(target)
         is_by_member = name is not None and found is not None and self._is_object(name, found)
         if not is_by_member and (self.source.is_kind(name, "open") or self.target.is_kind(found, "open")):
+            if name is not None and found is not None and self._differs_within(name, found):
+                self.partial.add(self._current)
             kind = "schema" if found is not None and self._is_schema(found) else "object"
             return f"self.as_{kind}({found and quote(found)}, {value}, lost)"
         if name is not None and found is not None:

@@ -375,13 +375,15 @@ def converter_for(conversion: Upgrade, source: Any, target: Any) -> Converter | 
 
 
 @cache
-def with_meta(kind: type[msgspec.Struct]) -> Callable[[Any, Any], Any]:
-    """Return a function `(value, meta) -> value` that copies a struct of a class with another `_meta`.
+def with_meta(kind: type[msgspec.Struct | OpenObject]) -> Callable[[Any, Any], Any]:
+    """Return a function `(value, meta) -> value` that copies an object of a class with another `_meta`.
 
-    A struct without that member is returned as it is.
+    An object without that member is returned as it is.
     """
+    if issubclass(kind, OpenObject):
+        return (lambda value, meta: value.__replace__(meta=meta)) if "meta" in kind.__attributes__ else leave
     if "meta" not in kind.__struct_fields__:
-        return lambda value, _meta: value
+        return leave
     return _copy_with_meta
 
 

@@ -7,8 +7,6 @@ from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, assert
 from weakref import WeakSet, ref
 from zlib import crc32
 
-import msgspec
-
 from mcpspec.support.objects import is_object
 from typedmcp import dialect
 from typedmcp.app.prompts import Prompt
@@ -203,7 +201,7 @@ def _with_prefix(spec: Any, prefix: str, feature: Feature) -> Any:
     changes: dict[str, Any] = {member: _prefix_name(getattr(spec, member), prefix, feature)}
     if feature == "tools" and spec.meta and prefix:
         changes["meta"] = _prefix_page(spec.meta, prefix)
-    return msgspec.structs.replace(spec, **changes)
+    return spec.__replace__(**changes)
 
 
 def _prefix_page(meta: Mapping[str, Any], prefix: str) -> Mapping[str, Any]:

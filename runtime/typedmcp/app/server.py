@@ -6,8 +6,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any, ForwardRef, Literal, TypeAlias, TypeVar, Unpack, cast, overload
 
-import msgspec
-
 from mcpspec.support.handlers import MaybeAwaitable
 from typedmcp import dialect
 from typedmcp.app.calls import RequestHandler, await_if_needed, check_middleware, run_middleware
@@ -456,7 +454,7 @@ class Server:
         if tool is None:
             raise InvalidParamsError(f"unknown tool: {params.name}", {"name": params.name})
         _enter(ctx, tool.server)
-        return tool.server.call_tool(msgspec.structs.replace(params, name=tool.name), ctx)
+        return tool.server.call_tool(params.__replace__(name=tool.name), ctx)
 
     def list_resources(self, params: D.PaginatedRequestParams, ctx: Context) -> MaybeAwaitable[D.ListResourcesResult]:
         """Handle `resources/list`."""
@@ -498,12 +496,12 @@ class Server:
             if inner is None or catalog.find_item("resources", inner) is None:
                 continue
             _enter(ctx, server)
-            inner_params = msgspec.structs.replace(params, uri=inner)
+            inner_params = params.__replace__(uri=inner)
             result: ReadResult = await await_if_needed(server.read_resource(inner_params, ctx))
             if not isinstance(result, D.ReadResourceResult):
                 return result
-            contents = [msgspec.structs.replace(part, uri=add_prefix(part.uri, prefix)) for part in result.contents]
-            return msgspec.structs.replace(result, contents=contents)
+            contents = [part.__replace__(uri=add_prefix(part.uri, prefix)) for part in result.contents]
+            return result.__replace__(contents=contents)
         raise ResourceNotFoundError(params.uri)
 
     def authorize_subscriptions(
@@ -528,13 +526,13 @@ class Server:
             asked = D.SubscriptionFilter(resource_subscriptions=[*inner.values()])
             _enter(ctx, server)
             try:
-                inner_params = msgspec.structs.replace(params, notifications=asked)
+                inner_params = params.__replace__(notifications=asked)
                 answer = await await_if_needed(server.authorize_subscriptions(inner_params, ctx))
             finally:
                 ctx.owner = owner
             allowed = {*(answer.resource_subscriptions or ())}
             granted = [uri for uri in granted if uri not in inner or inner[uri] in allowed]
-        return msgspec.structs.replace(wanted, resource_subscriptions=granted)
+        return wanted.__replace__(resource_subscriptions=granted)
 
     def _may_subscribe(self, uri: str, ctx: Context) -> bool:
         """Return whether the token has the scopes of a resource of this server.
@@ -566,7 +564,7 @@ class Server:
         if prompt is None:
             raise InvalidParamsError(f"unknown prompt: {params.name}", {"name": params.name})
         _enter(ctx, prompt.server)
-        return prompt.server.get_prompt(msgspec.structs.replace(params, name=prompt.name), ctx)
+        return prompt.server.get_prompt(params.__replace__(name=prompt.name), ctx)
 
     def complete(self, params: D.CompleteRequestParams, ctx: Context) -> MaybeAwaitable[D.CompleteResult]:
         """Handle `completion/complete`."""
@@ -578,9 +576,9 @@ class Server:
         items = self._catalog.items("prompts" if is_prompt else "resources")
         item: Prompt | Resource | MountedItem[Server] | None = items.get(name)
         if isinstance(item, MountedItem):
-            ref = msgspec.structs.replace(params.ref, **{"name" if is_prompt else "uri": item.name})
+            ref = params.ref.__replace__(**{"name" if is_prompt else "uri": item.name})
             _enter(ctx, item.server)
-            return await await_if_needed(item.server.complete(msgspec.structs.replace(params, ref=ref), ctx))
+            return await await_if_needed(item.server.complete(params.__replace__(ref=ref), ctx))
         if item is None and not self._completions.has_function_for(name):
             raise InvalidParamsError(f"unknown {'prompt' if is_prompt else 'resource'}: {name}")
         if item is not None:

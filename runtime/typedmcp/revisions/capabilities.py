@@ -51,7 +51,7 @@ def client_capabilities(revision: str, *, sampling: bool, forms: bool, urls: boo
 def has_sampling_context(revision: str) -> bool:
     """Return whether a client declares on a revision that it heeds `includeContext`, with `sampling.context`."""
     sampling: Any = getattr(structs_of(revision), "ClientCapabilitiesSampling", None)
-    return sampling is not None and "context" in sampling.__struct_fields__
+    return sampling is not None and "context" in sampling.__annotations__
 
 
 def known_capabilities(declared: dict[str, Any], revision: str) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def undeclared_methods(capabilities: Any, revision: str) -> dict[str, str]:
 
     `capabilities` are the server's, in the dialect. A capability that the revision does not know is not needed.
     """
-    known = structs_of(revision).ServerCapabilities.__struct_fields__
+    known = structs_of(revision).ServerCapabilities.__annotations__
     undeclared: dict[str, str] = {}
     for method in methods_of(revision).CLIENT_REQUESTS:
         name = capability_of(method)

@@ -129,9 +129,7 @@ def declare_extensions(
     """Return the capabilities with the extensions. A `Server` has declared them in its own object, which may grow."""
     declared = {each.extension.identifier: dict(each.settings) for each in extensions}
     merged = {**(capabilities.extensions or {}), **declared}
-    return (
-        capabilities if capabilities.extensions == merged else msgspec.structs.replace(capabilities, extensions=merged)
-    )
+    return capabilities if capabilities.extensions == merged else capabilities.__replace__(extensions=merged)
 
 
 def require_extension(extension: Extension, ctx: Any) -> None:

@@ -376,6 +376,7 @@ class Pair:
         mine, theirs = self.source.options(source), self.target.options(target)
         if len(mine) > 1 or len(theirs) > 1:
             return self._choice(value, mine, theirs)
+        source, target = mine[0], theirs[0]  # of a reference with a check beside it
         name, found = self.source.object_name(source), self.target.object_name(target)
         is_by_member = name is not None and found is not None and self._is_object(name, found)
         if not is_by_member and (self.source.is_kind(name, "open") or self.target.is_kind(found, "open")):
@@ -405,8 +406,8 @@ class Pair:
         """Return the code that copies a value of equal types: the methods of the newer revision's own upgrade do it."""
         if (alias := self.source.recursive_name(node)) is not None:
             return f"self.copies.alias_{alias}({value}, lost)"
-        node = self.source.resolve(node)
         options = self.source.options(node)
+        node = options[0]
         if len(options) > 1:
             self.copied |= {name for option in options if (name := self.source.object_name(option)) is not None}
             made = f"self.copies.of_class[{value}.__class__]({value}, lost)"

@@ -97,7 +97,9 @@ def _fault(node: Schema) -> str | None:
             return f"`{found}` limits values of the type {kind} only; expected `type: {kind}` beside it"
     if "const" in node and "enum" in node:
         return "`const` beside `enum` is not supported; leave the values that fit both"
-    if node.keys() & {"const", "enum"} and (beside := sorted(node.keys() & {*BOUNDS, *_OBJECT, "items", "anyOf"})):
+    if node.keys() & {"const", "enum"} and (bounds := sorted(node.keys() & BOUNDS)):
+        return f"no constant fits `{bounds[0]}` beside it"
+    if node.keys() & {"const", "enum"} and (beside := sorted(node.keys() & {*_OBJECT, "items", "anyOf"})):
         return f"`{beside[0]}` beside constants is not supported; leave the values that fit both"
     if "properties" in node and "propertyNames" in node:
         return "`propertyNames` beside `properties` is not supported"

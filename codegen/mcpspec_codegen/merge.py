@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from mcpspec_codegen.bounds import apply_bounds
 from mcpspec_codegen.budget import SCHEMA_STEPS, spend
 from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.nodes import (
@@ -229,4 +230,7 @@ def _with_constants(merged: Schema, left: Schema, right: Schema) -> Schema:
     if not kept:
         raise _DisjointError("the parts of `allOf` have no constant in common")
     rest = {key: value for key, value in merged.items() if key not in ("const", "enum")}
-    return {**rest, **({"const": kept[0]} if len(kept) == 1 else {"enum": kept})}
+    made = apply_bounds({**rest, **({"const": kept[0]} if len(kept) == 1 else {"enum": kept})})
+    if made.keys() & BOUNDS and not any(isinstance(value, list | dict) for value in kept):
+        raise _DisjointError("the parts of `allOf` have constants, and bounds that none of them fits")
+    return made

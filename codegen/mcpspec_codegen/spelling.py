@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mcpspec_codegen.bounds import apply_bounds
 from mcpspec_codegen.nodes import (
     ANNOTATIONS,
     CHECKS,
@@ -126,8 +127,8 @@ def _is_condition(node: Any) -> bool:
 
 
 def _split_constants(node: Schema) -> Schema:
-    """Spell constants that no `Literal` has as their types and a check."""
-    values = constants(node)
+    """Spell constants that no `Literal` has as their types and a check. Bounds leave some of the others."""
+    values = constants(node := apply_bounds(node))
     if values is None or _are_literals(values):
         return node
     rest, check = _split(node, {"const", "enum"})

@@ -30,6 +30,7 @@ from mcpspec_codegen.nodes import (
     is_schema,
     pointer_text,
     type_names,
+    types_of_constants,
 )
 
 __all__ = ["UNEVALUATED", "check", "find_contradiction", "is_ignored", "list_ignored"]
@@ -262,7 +263,7 @@ def _check_limits(node: Schema, fail: Fail) -> None:
     has_type = "type" in node or not {"$ref", "anyOf", "oneOf", "allOf"} & node.keys()
     for keyword in sorted(_LIMITED.keys() & node.keys()) if has_type else ():
         kinds = _LIMITED[keyword]
-        if not set(kinds) & set(type_names(node)):
+        if not set(kinds) & ({*type_names(node)} or types_of_constants(node)):
             raise fail(f"`{keyword}` limits nothing; expected it beside the type {' or '.join(kinds)}", keyword)
     for keyword, needed in (("then", "if"), ("else", "if"), ("minContains", "contains"), ("maxContains", "contains")):
         if keyword in node and needed not in node:

@@ -32,6 +32,7 @@ _TYPES: dict[str, Any] = {
             "filter": {"anyOf": [{"$ref": "#/$defs/Word"}, {"$ref": "#/$defs/Range"}]},
         },
         "required": ["query"],
+        "minProperties": 1,
     },
     "FindResult": _RESULT,
     "Hit": {
@@ -106,6 +107,14 @@ CASES: dict[str, tuple[Edit, list[str]]] = {
     "a bound": (
         lambda types, _: _members(types, "FindParams")["query"].update(maxLength=10),
         ["~ FindParams.query: string (length at most 20) => string (length at most 10)  [clients send]"],
+    ),
+    "an object with a limit of the whole now": (
+        lambda types, _: types["Hit"].update(dependentRequired={"rank": ["text"]}),
+        ["~ Hit: other values  [servers send]"],
+    ),
+    "an object that has lost a limit of the whole": (
+        lambda types, _: types["FindParams"].pop("minProperties"),
+        ["~ FindParams: other values  [servers get]"],
     ),
     "a type that both sides send": (
         lambda types, _: types.update(Id={"type": "string"}),

@@ -18,7 +18,7 @@ import mcpspec
 from mcpspec.support.objects import spread_union
 from tests.cases import each
 from tests.generated.backends import annotations_of
-from tests.generated.vectors import has_vectors, minimal_value
+from tests.generated.vectors import has_definition, minimal_value
 
 TASKS = "ext/tasks"
 SIDES = ("Server", "Client")
@@ -241,7 +241,7 @@ def value_of(target: Target, name: str) -> Any:
     if target.version == TASKS and "Task" in name:
         has_task = name.startswith(("GetTaskResult", "TaskStatusNotification"))
         return TASK if has_task else {"taskId": "1", "inputResponses": {}, "resultType": "complete"}
-    version = next(v for v in (target.version, *reversed(mcpspec.VERSIONS)) if v != TASKS and has_vectors(v, name))
+    version = next(v for v in (target.version, *reversed(mcpspec.VERSIONS)) if v != TASKS and has_definition(v, name))
     return json.loads(minimal_value(version, name))
 
 

@@ -17,10 +17,12 @@ from mcpspec.support.models import Model, UnionMeta
 from mcpspec.support.structs import OpenObject, Struct, member, schema_hook, untagged
 from mcpspec.v2026_07_28 import models as plain
 from mcpspec.v2026_07_28.exact import models, structs
+from mcpspec_codegen.pipeline import find_gaps
 from tests.cases import each
 from tests.generated.backends import FACES, PACKAGES, backend, definitions
 from tests.generated.json_schemas import Schema, check_schema, schema_accepts
 from tests.generated.vectors import REVISIONS, RejectedValue, invalid_values, valid_values
+from tests.paths import SCHEMA
 
 each_package = each("version", PACKAGES)
 each_revision = each("version", REVISIONS)
@@ -101,13 +103,20 @@ def test_a_model_is_described_as_it_is_encoded(version: str, face: str) -> None:
         assert accepts(version, face, vector.definition, "serialization")(json.loads(encoded)), vector
 
 
+@cache
+def unfinished() -> set[str]:
+    """Return the versions for which a person still has to write something, as `make bump` has told."""
+    return {gap.version for gap in find_gaps(SCHEMA)}
+
+
 @each_package
 @each_model_face
 def test_every_member_of_a_model_is_described(version: str, face: str) -> None:
     described = 0
     for name, schema in next(iter(schemas_of(version, face).values()))["$defs"].items():
         properties: Schema = schema.get("properties", {})
-        assert [name for name, member in properties.items() if not member.get("description")] == [], name
+        undescribed = [name for name, member in properties.items() if not member.get("description")]
+        assert undescribed == [] or version in unfinished(), name
         described += len(properties)
     assert described > 100
 

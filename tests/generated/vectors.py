@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from itertools import pairwise
+from random import Random
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,12 +17,13 @@ from jsonschema.validators import validator_for
 
 import mcpspec
 from mcpspec.features import DRAFT
+from tests.futures.values import Values
 from tests.official import patched_schema
 from tests.paths import VECTORS
 
 __all__ = [
     "REVISIONS", "RejectedValue", "ValidValue",
-    "definitions_without_vectors", "has_vectors", "invalid_values", "minimal_value", "valid_values",
+    "definitions_without_vectors", "has_definition", "has_vectors", "invalid_values", "minimal_value", "valid_values",
 ]  # fmt: skip
 
 REVISIONS = (*mcpspec.VERSIONS, *([DRAFT.version] if DRAFT else []))
@@ -109,6 +111,11 @@ def definitions_without_vectors(version: str) -> list[str]:
     return [name for name in _definitions(version) if not has_vectors(version, name)]
 
 
+def has_definition(version: str, definition: str) -> bool:
+    """Return whether the schema of a revision has a definition. Inline types have none."""
+    return definition in _definitions(version)
+
+
 def has_vectors(version: str, definition: str) -> bool:
     """Return whether a definition has a valid vector."""
     return definition in _read(version) and bool(_read(version)[definition].valid)
@@ -133,6 +140,15 @@ def invalid_values(version: str) -> list[RejectedValue]:
 
 
 def minimal_value(version: str, definition: str) -> bytes:
-    """Return the plainest accepted value of a definition."""
+    """Return the plainest accepted value of a definition. It is made of the schema where there is no vector."""
+    if not has_vectors(version, definition):
+        return _made_value(version, definition)
     valid = _read(version)[definition].valid
     return bytes(valid[min(valid, key=lambda case: (case != "minimal", case))])
+
+
+@cache
+def _made_value(version: str, definition: str) -> bytes:
+    values = Values(patched_schema(version)[0], Random(definition))
+    made = [value for _ in range(50) if values.accepts(definition, value := values.make(definition))]
+    return min(map(msgspec.json.encode, made), key=len)

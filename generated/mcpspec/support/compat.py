@@ -81,16 +81,20 @@ class Model(_Base):
         ser_json_inf_nan="constants",
     )
 
-    @property
-    def root(self) -> Self:
-        """The object itself: unions do not wrap their members."""
-        return self
+    if TYPE_CHECKING:
 
-    if not TYPE_CHECKING:
+        @property
+        def root(self) -> Self:
+            """The object itself: unions do not wrap their members. A member of this name comes first."""
+            return self
+
+    else:
 
         def __getattr__(self, name: str) -> Any:
             """Return a member by its name on the wire, or an undeclared member."""
             attribute = _attributes(type(self)).get(name)
+            if attribute is None and name == "root":
+                return self
             return super().__getattr__(name) if attribute is None else getattr(self, attribute)
 
         def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Any:

@@ -11,6 +11,7 @@ import pytest
 from pydantic import AnyUrl, TypeAdapter, ValidationError
 
 from mcpspec import compat
+from mcpspec.support.compat import Model
 from tests.cases import each
 
 # The types have attributes and accept keywords that only exist at run time.
@@ -141,6 +142,16 @@ def test_a_union_can_be_called_and_gives_its_member(name: str) -> None:
         assert made.root is member
         assert isinstance(made, union)
     assert union.model_validate_json(member.model_dump_json(exclude_none=True)) == member
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_member_named_root_comes_before_the_root_of_1_x() -> None:
+    class Tree(Model):
+        root: str | None = None  # type: ignore[assignment]
+
+    assert Tree(root="a").root == "a"
+    assert Tree().root is None
+    assert types.TextContent(text="a").root == types.TextContent(text="a")
 
 
 @each("name", UNIONS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-__all__ = ["Pointer", "SchemaError", "pointer_text"]
+__all__ = ["Pointer", "SchemaError", "pointer_text", "split_pointer"]
 
 Pointer: TypeAlias = tuple[str | int, ...]
 
@@ -12,6 +12,11 @@ Pointer: TypeAlias = tuple[str | int, ...]
 def pointer_text(pointer: Pointer) -> str:
     """Return a pointer as text (RFC 6901)."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in pointer)
+
+
+def split_pointer(text: str) -> list[str]:
+    """Return the parts of a pointer."""
+    return [part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:]]
 
 
 class SchemaError(Exception):

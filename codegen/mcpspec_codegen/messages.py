@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 from mcpspec_codegen.nodes import Schema, ref_name
 
 __all__ = [
     "CLIENT",
     "INPUT_REQUEST",
+    "MESSAGE",
     "NOTIFICATION",
     "REQUEST",
     "SERVER",
     "add_alternatives",
+    "base_name",
     "inherit_envelope",
     "list_direct_members",
     "name_alternatives",
@@ -19,11 +23,21 @@ __all__ = [
 
 CLIENT, SERVER = "Client", "Server"
 REQUEST, NOTIFICATION = "Request", "Notification"
+MESSAGE = "Message"
+"""The end of the name of a message, or of a union of messages, whose own name is that of another definition."""
 INPUT_REQUEST = "InputRequest"
 """Parts of the names of the unions that list messages by sender: `ClientRequest`, `ServerNotification`, …"""
 
 _SENDER_UNIONS = [side + kind for kind in (REQUEST, NOTIFICATION) for side in (CLIENT, SERVER)]
 _META = "_meta"
+
+
+_KIND = re.compile(rf"(?<=.)({NOTIFICATION})?({REQUEST}|(?<={NOTIFICATION}))({MESSAGE})*$")
+
+
+def base_name(message: str) -> str:
+    """Return the name of a message without its kind: `CallToolRequest` → `CallTool`."""
+    return _KIND.sub("", message)
 
 
 def reference_single_members(defs: dict[str, Schema]) -> dict[str, Schema]:

@@ -18,9 +18,11 @@ from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.messages import (
     CLIENT,
     INPUT_REQUEST,
+    MESSAGE,
     NOTIFICATION,
     REQUEST,
     SERVER,
+    base_name,
     list_direct_members,
     name_alternatives,
 )
@@ -63,13 +65,14 @@ class MethodDefinition:
 
     @property
     def handler(self) -> str:
-        return names.to_snake(_base(self.message))
+        return names.to_snake(base_name(self.message))
 
     @property
     def group(self) -> str:
         """The capability that the method belongs to: the first part of its name, or `core`."""
         first, slash, _ = self.name.removeprefix("notifications/").partition("/")
-        return first if slash and first not in (CLIENT.lower(), SERVER.lower()) else "core"
+        is_group = slash and names.to_pascal(first) and first not in (CLIENT.lower(), SERVER.lower())
+        return first if is_group else "core"
 
     @property
     def definitions(self) -> set[str]:
@@ -102,8 +105,8 @@ def _messages(defs: dict[str, Schema], side: str, extra: list[str]) -> list[tupl
     messages = [
         (name, kind.lower())
         for kind in (REQUEST, NOTIFICATION)
-        if side + kind in defs
-        for name in _members(defs, side + kind)
+        for union in (side + kind, side + kind + MESSAGE)
+        for name in _members(defs, union)
     ]
     messages += [(name, (REQUEST if name.endswith(REQUEST) else NOTIFICATION).lower()) for name in extra]
     if side == SERVER and SERVER + REQUEST not in defs and INPUT_REQUEST in defs:
@@ -136,21 +139,17 @@ def _method(defs: dict[str, Schema], message: str, kind: str, sender: str, file:
         message=message,
         params=None if params is None else ref_name(params.get("$ref", "")) or "dict[str, Any]",
         params_required="params" in node.get("required", []),
-        result=None if kind == NOTIFICATION.lower() else _result(defs, _base(message), file),
+        result=None if kind == NOTIFICATION.lower() else _result(defs, message, file),
     )
 
 
-def _base(message: str) -> str:
-    return message.removesuffix(REQUEST).removesuffix(NOTIFICATION)
-
-
-def _result(defs: dict[str, Schema], base: str, file: str) -> str:
-    if name := _stated_result(defs, base):
+def _result(defs: dict[str, Schema], message: str, file: str) -> str:
+    if name := _stated_result(defs, base := base_name(message)):
         return name
     if EMPTY_RESULT in defs:
         return EMPTY_RESULT
     raise SchemaError(
-        file, f"/$defs/{base}{REQUEST}", f"no result: neither `{base}Result` nor `EmptyResult` is defined"
+        file, pointer_text(("$defs", message)), f"no result: neither `{base}Result` nor `EmptyResult` is defined"
     )
 
 
@@ -173,7 +172,7 @@ def find_assumed_results(
     """
     lines: dict[str, str] = {}
     for method in methods:
-        base, before = _base(method.message), known.get(method.name)
+        base, before = base_name(method.message), known.get(method.name)
         if method.result != EMPTY_RESULT or before == EMPTY_RESULT or _stated_result(document["$defs"], base):
             continue
         text = f"{method.name}: no {base}Result is defined, so its result is {EMPTY_RESULT}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from mcpspec_codegen.errors import Pointer, pointer_text
+from mcpspec_codegen.errors import Pointer, pointer_text, split_pointer
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -36,6 +36,7 @@ __all__ = [
     "pointer_text",
     "ref_name",
     "references",
+    "split_pointer",
     "type_names",
     "types_of_constants",
 ]

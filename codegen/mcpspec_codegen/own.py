@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from mcpspec_codegen import names
+from mcpspec_codegen.annotated_methods import METHOD_KEYWORDS, add_annotated_messages
 from mcpspec_codegen.dialects import is_draft_07, list_ignored_siblings, modernise
 from mcpspec_codegen.errors import SchemaError
 from mcpspec_codegen.identifiers import name_class, name_definitions, rename_definitions
-from mcpspec_codegen.nodes import Schema, definitions_key, is_schema, pointer_text
+from mcpspec_codegen.nodes import Pointer, Schema, definitions_key, is_schema, pointer_text, split_pointer
+from mcpspec_codegen.openrpc import is_openrpc, read_openrpc
 from mcpspec_codegen.restore import hoist_definitions
 from mcpspec_codegen.source import read_text
 from mcpspec_codegen.syntax import check, is_ignored, list_ignored
@@ -29,6 +31,8 @@ class OwnDocument:
 
     file: str
     content: Schema
+    places: Mapping[str, Pointer] = field(default_factory=dict[str, Pointer])
+    """Name of a definition → its place in the file, if it is not among the definitions there."""
 
     @property
     def key(self) -> str:
@@ -38,6 +42,17 @@ class OwnDocument:
     def definitions(self) -> Schema:
         definitions: Schema = self.content[self.key]
         return definitions
+
+    def pointer(self, name: str, *below: str | int) -> str:
+        """Return the pointer to a part of a definition."""
+        return pointer_text((*self.places.get(name, (self.key, name)), *below))
+
+    def locate(self, error: SchemaError) -> SchemaError:
+        """Return an error about the content with its pointer in the file."""
+        parts = split_pointer(error.pointer)
+        if len(parts) < 2 or parts[1] not in self.places:
+            return error
+        return SchemaError(error.file, self.pointer(parts[1], *parts[2:]), error.reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +65,10 @@ class OwnSchemas:
 
     @property
     def definitions(self) -> dict[str, Schema]:
-        """The definitions, in the spelling of JSON Schema 2020-12, under the names of their classes."""
+        """The definitions, in the spelling of JSON Schema 2020-12, under the names of their classes.
+
+        With the messages that annotations describe.
+        """
         found = {
             name: modernise(node, old=is_draft_07(document.content))
             for document in self.documents
@@ -58,24 +76,29 @@ class OwnSchemas:
         }
         file = self.documents[0].file
         hoisted: dict[str, Schema] = hoist_definitions({"$defs": found}, "$defs", file)["$defs"]
-        return rename_definitions(hoisted, name_definitions(hoisted, file, "$defs", self.protocol))
+        named = rename_definitions(hoisted, name_definitions(hoisted, file, "$defs", self.protocol))
+        return add_annotated_messages(named, self.protocol, file)
 
     @property
     def notes(self) -> list[str]:
         """Lines about keywords that the types ignore."""
         contents = [document.content for document in self.documents]
-        return [line for found in contents for line in (*list_ignored(found), *list_ignored_siblings(found))]
+        return [
+            line
+            for found in contents
+            for line in (*list_ignored(found, METHOD_KEYWORDS), *list_ignored_siblings(found))
+        ]
 
     def error(self, reason: str, name: str, *below: str | int) -> SchemaError:
         """Return the error about a definition, with its file and its name there."""
         known = [each for document in self.documents for each in document.definitions]
         name = name if name in known else next((each for each in known if name_class(each) == name), name)
         document = next((found for found in self.documents if name in found.definitions), self.documents[0])
-        return SchemaError(document.file, pointer_text((document.key, name, *below)), reason)
+        return SchemaError(document.file, document.pointer(name, *below), reason)
 
     def locate(self, error: SchemaError) -> SchemaError:
         """Return an error about the definitions of all files with the file and the pointer of its definition."""
-        parts = [part.replace("~1", "/").replace("~0", "~") for part in error.pointer.split("/")[2:]]
+        parts = split_pointer(error.pointer)[1:]
         return self.error(error.reason, *(parts or [""]))
 
 
@@ -89,23 +112,25 @@ def read_own(paths: Sequence[Path], protocol: Collection[str]) -> OwnSchemas:
 
     Raises `SchemaError` for anything that the compiler does not know, and for a name that two files define.
     """
-    documents = [OwnDocument(str(path), _read(path)) for path in list_files(paths)]
+    documents = [_read(path) for path in list_files(paths)]
     if not documents:
         raise SchemaError(", ".join(map(str, paths)), "", "no file ends in .json; name the files of the schema")
     files: dict[str, str] = {}
     for document in documents:
         for name in document.definitions:
             if (other := files.setdefault(name, document.file)) != document.file:
-                raise SchemaError(document.file, pointer_text((document.key, name)), f"{other} defines it, too")
+                raise SchemaError(document.file, document.pointer(name), f"{other} defines it, too")
     for document in documents:
         try:
             check(document.content, document.file, [*files, *protocol])
+        except SchemaError as error:
+            raise document.locate(error) from error
         except RecursionError as error:
             raise SchemaError(document.file, "", "nested too deeply") from error
     return OwnSchemas(documents, protocol)
 
 
-def _read(path: Path) -> Schema:
+def _read(path: Path) -> OwnDocument:
     """Read one file, and check what is outside of its definitions."""
     file, text = str(path), read_text(path)
     try:
@@ -119,12 +144,14 @@ def _read(path: Path) -> Schema:
         raise SchemaError(file, "", f"not JSON: {error}") from error
     if not is_schema(content):
         raise SchemaError(file, "", "expected a JSON object with `$defs`")
+    if is_openrpc(content):
+        return OwnDocument(file, *read_openrpc(content, file))
     if {"$defs", "definitions"} <= content.keys():
         raise SchemaError(file, "/definitions", "a schema has either `$defs` or `definitions`; move them to one")
     key = definitions_key(content)
     if not is_schema(content.get(key)) or not content[key]:
         raise SchemaError(file, f"/{key}" if key in content else "", "expected definitions in `$defs`: name → schema")
-    return _name_root(content, key, file)
+    return OwnDocument(file, _name_root(content, key, file))
 
 
 def _name_root(content: Schema, key: str, file: str) -> Schema:

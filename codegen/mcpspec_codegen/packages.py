@@ -142,6 +142,7 @@ def _interface(base: Base | None, own: OwnSchemas, definitions: dict[str, Schema
     prose = OwnProse() if base is None else OwnProse(base.interface.prose, base.names)
     for found in own.documents:
         prose.add(found.definitions, found.content.get("$id"))
+    prose.add(definitions, None)
     described = [replace(method, doc=prose.of_definition(method.message)) for method in methods]
     interface = Interface("", document, described, codes, prose, {} if known is None else known.identity)
     if base is None:

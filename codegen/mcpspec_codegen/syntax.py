@@ -6,7 +6,7 @@ What passes is in the types, or in a check of their values, or is ignored and re
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from difflib import get_close_matches
 from typing import Any, TypeAlias, cast
 
@@ -37,8 +37,9 @@ __all__ = ["UNEVALUATED", "check", "find_contradiction", "is_ignored", "list_ign
 
 _IGNORED = frozenset(
     {
-        "$anchor", "$vocabulary", "contentEncoding", "contentMediaType", "contentSchema", "discriminator", "example",
-        "externalDocs", "xml",
+        "$anchor", "$vocabulary", "contentEncoding", "contentMediaType", "contentSchema", "defaultSnippets",
+        "deprecationMessage", "discriminator", "enumDescriptions", "errorMessage", "example", "externalDocs",
+        "markdownDescription", "markdownEnumDescriptions", "patternErrorMessage", "tsEnumNames", "tsType", "xml",
     }
 )  # fmt: skip
 """Keywords that do not limit values, beside those for people. They are reported."""
@@ -79,7 +80,11 @@ Fail: TypeAlias = Callable[..., SchemaError]
 
 def is_ignored(keyword: str) -> bool:
     """Return whether a keyword does not limit values, and is for nobody whom the types are for."""
-    return keyword in _IGNORED or keyword.startswith("x-")
+    return keyword in _IGNORED or keyword.startswith(_OF_TOOLS)
+
+
+_OF_TOOLS = ("x-", "_")
+"""Beginnings of the names of keywords that some tool has added, such as `_enum` for values among others."""
 
 
 def check(document: Any, file: str, others: Iterable[str] = ()) -> None:
@@ -95,15 +100,24 @@ def check(document: Any, file: str, others: Iterable[str] = ()) -> None:
     _Checker({*definitions, *others}, definitions_key(document), file).check(document, ())
 
 
-def list_ignored(document: Schema) -> list[str]:
-    """Describe the keywords of a document that the types ignore, though no reader of the schema would."""
+def list_ignored(document: Schema, used: Collection[str] = ()) -> list[str]:
+    """Describe the keywords of a document that the types ignore, though no reader of the schema would.
+
+    Those of definitions that are `used` otherwise are left out.
+    """
     found: dict[str, list[str]] = {}
     for at, keyword in _ignored_keywords(document, ()):
+        if keyword in used and len(at) == _IN_DEFINITION:
+            continue
         found.setdefault(keyword, []).append(pointer_text(at))
     return [
         f"ignored: `{keyword}` at {places[0]}" + (f" and {len(places) - 1} more" if len(places) > 1 else "")
         for keyword, places in sorted(found.items())
     ]
+
+
+_IN_DEFINITION = 3
+"""Length of a pointer to a keyword of a definition."""
 
 
 def _ignored_keywords(node: Any, at: Pointer) -> Iterator[tuple[Pointer, str]]:
@@ -157,7 +171,8 @@ class _Checker:
             return
         ref, prefix = node["$ref"], f"#/{self.key}/"
         if not (isinstance(ref, str) and ref.startswith(prefix)):
-            raise fail(f"`$ref` leads to no definition: {ref!r}", "$ref")
+            hint = f"; expected `{prefix}…`, so name there what it leads to" if self.names else ""
+            raise fail(f"`$ref` leads to no definition: {ref!r}{hint}", "$ref")
         if not {ref.removeprefix(prefix), decode_name(ref.removeprefix(prefix))} & self.names:
             raise fail(f"`$ref` leads to no definition: {ref!r}", "$ref")
 
@@ -175,7 +190,7 @@ def _check_shape(keyword: str, value: object, fail: Fail) -> None:
     """Raise an error for an unknown keyword, or for one whose schemas are not in a map, a list or by themselves."""
     if keyword in _REFUSED and not (keyword in UNEVALUATED and value is True):
         raise fail(f"`{keyword}` is not supported; {_REFUSED[keyword]}", keyword)
-    if keyword not in _KNOWN and not keyword.startswith("x-"):
+    if keyword not in _KNOWN and not keyword.startswith(_OF_TOOLS):
         close = get_close_matches(keyword, _KNOWN - _REFUSED.keys(), 1)
         hint = f"did you mean `{close[0]}`?" if close else "one of your own has a name that begins with `x-`"
         raise fail(f"unknown keyword `{keyword}`; {hint}", keyword)

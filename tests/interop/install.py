@@ -49,6 +49,7 @@ PYTHON_PACKAGES = {
     ],
     "servers": ["mcp-server-git==2026.10.19", "mcp-server-time==2026.10.19"],
     "mcp-1.9": ["mcp==1.9.4", "pydantic==2.11.10"],
+    "dap": ["debugpy==1.8.22"],
     "fastmcp-2": ["fastmcp==2.14.7"],
     "fastmcp-3": ["fastmcp==3.4.11"],
     "fastmcp-4": ["fastmcp==4.1.7"],
@@ -71,7 +72,7 @@ NODE_PACKAGES = {
     "conformance": ["@modelcontextprotocol/conformance@0.2.0-alpha.12"],
     "authserver": ["oidc-provider@9.13.3"],
     "apps": ["@modelcontextprotocol/ext-apps@2.0.4"],
-    "schemas": ["@agentclientprotocol/sdk@2.4.0"],
+    "schemas": ["@agentclientprotocol/sdk@2.4.0", "@open-rpc/examples@1.7.2"],
 }
 OURS = ["pip==26.3", "msgspec>=0.22,<1", "jsonschema-rs>=0.60,<1", "httptools>=0.6.4,<1", "uvicorn>=0.34,<1"]
 """What the packages of this checkout need in the environments of examples, which run on them from their source."""

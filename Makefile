@@ -138,16 +138,16 @@ bench-quote: $(PROJECT) ## Write the figures of the run in bench/quoted.toml int
 	$(RUN) -m bench.quote
 
 docs: $(DOCS) $(PROJECT) ## Build the documentation as web pages in site/; fails for broken links
-	$(RUN) -m tests.specification.pages
+	$(RUN) -m tests.docs.site
 	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --strict --quiet
 	@! grep -rl '<script src="http' site # pages load no scripts from other hosts
 
 docs-serve: $(DOCS) $(PROJECT) ## Serve these pages at http://127.0.0.1:8000, and rebuild them when a file changes
-	$(RUN) -m tests.specification.pages
+	$(RUN) -m tests.docs.site
 	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs serve
 
 clean: ## Remove the environments, caches and pages of the other targets
-	rm -rf .venv .venv-* .tools .interop .fuzz .mutants dist sbom.json pictures site docs/conformance .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-* .tools .interop .fuzz .mutants dist sbom.json pictures site docs/conformance docs/reference/limits.md .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 
 # Dependencies are installed first: an editable install without generated/ would lack `mcpspec`.
 $(PROJECT): $(DEPS)

@@ -18,13 +18,11 @@ from msgspec.structs import fields
 import typedmcp
 import typedmcp_redis
 from tests.cases import each
-from tests.docs import limits
-from tests.docs.markdown import PAGES, Block, anchors, blocks, links, name_of, prose, replace_block, tables
+from tests.docs import frames, limits, site
+from tests.docs.markdown import PAGES, Block, anchors, blocks, links, name_of, prose, tables
 from tests.docs.shell import EXTRAS, errors_in
 from tests.forks import run_forked
 from tests.paths import ROOT
-from tests.specification.pages import SUMMARY, render
-from tests.specification.tables import load
 from tools import code_figures
 from typedmcp.app import options
 from typedmcp.limits import Limits
@@ -34,7 +32,7 @@ from typedmcp_schemas import validate
 
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
-MADE = render(load()).keys() - {SUMMARY}
+MADE = site.render()
 """The pages that `make docs` makes."""
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 ALONE = {DOCS / "cli.md"}
@@ -219,12 +217,14 @@ def test_every_option_of_connecting_is_on_the_page() -> None:
     assert missing == []
 
 
-def test_the_tables_of_limits_are_made_from_the_code() -> None:
-    text = limits.PAGE.read_text(encoding="utf-8")
-    assert replace_block(text, "limits", limits.sections()) == text, "run: python -m tests.docs.limits"
-    names = [*_names_in(limits.PAGE, "limit")]
+def test_the_made_page_of_limits_has_each_of_them() -> None:
+    names = re.findall(r"^\| `(\w+)` \|", limits.render(), re.MULTILINE)
     dataclasses = [field.name for kind in limits.DATACLASSES for field in fields_of(kind)]
     assert names == [field.name for field in fields(Limits)] + dataclasses
+
+
+def test_the_made_page_of_frames_has_their_outcomes() -> None:
+    assert "| two messages on one line | any | error -32700, no id" in frames.render()
 
 
 @each(

@@ -35,7 +35,7 @@ ENVIRONMENTS: Final = {"MCPServer": "py2", "fastmcp": "fastmcp-4"}
 _PATIENCE: Final = 120
 """Seconds for all calls of one library; they take ten."""
 _HEAD: Final = "| parameters | arguments | from | `MCPServer` | `fastmcp` | here |\n|---|---|---|---|---|---|\n"
-_SHOWN: Final = 160
+_SHOWN: Final = 120
 """Characters of an outcome."""
 
 
@@ -91,6 +91,16 @@ def _shorten(text: str, shown: int) -> str:
     return clip("; ".join(re.sub(r" \[type=.*\]$", "", line) for line in lines), shown)
 
 
+def is_rejected(outcome: dict[str, str]) -> bool:
+    """Return whether a call was rejected."""
+    return "error" in outcome
+
+
+def to_short_cell(outcome: dict[str, str]) -> str:
+    """Render an outcome without the text of an error."""
+    return "rejected" if is_rejected(outcome) else to_cell(outcome)
+
+
 def to_code(text: str) -> str:
     """Render a text as code in a cell of a table."""
     if "|" in text or "`" in text:
@@ -99,14 +109,22 @@ def to_code(text: str) -> str:
 
 
 def render(columns: Sequence[Sequence[dict[str, str]]]) -> str:
-    """Render the outcomes of all libraries as tables, one for each group."""
+    """Render the outcomes of all libraries that differ as tables, one for each group. Ours is the last column."""
     lines: list[str] = []
     group = ""
     for case, *outcomes in zip(cases(), *columns, strict=True):
+        if len({is_rejected(each) or each["value"] for each in outcomes}) == 1:
+            continue  # all do the same
         if case.group != group:
             group = case.group
             lines.append(f"\n## {group}\n\n{_HEAD}")
-        cells = [to_code(case.takes), to_code(case.sends), case.seen, *map(to_cell, outcomes)]
+        cells = [
+            to_code(case.takes),
+            to_code(case.sends),
+            case.seen,
+            *map(to_short_cell, outcomes[:-1]),
+            to_cell(outcomes[-1]),
+        ]
         lines.append(f"| {' | '.join(cells)} |\n")
     return "".join(lines)
 

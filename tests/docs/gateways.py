@@ -31,7 +31,8 @@ PROXY: Final = (sys.executable, "-m", "typedmcp", "proxy", "--")
 
 def cell(failed: list[str]) -> str:
     """Return the text of a cell, for the cases that could not be said."""
-    return f"all but {' and '.join(failed)}" if failed else "all"
+    short = [name.removeprefix("elicitation (").removesuffix(")") for name in failed]
+    return f"all but {' and '.join(short)}" if short else "all"
 
 
 def expected_cell(client: str, server: str) -> str:
@@ -74,16 +75,22 @@ async def _listening(revision: str) -> AsyncGenerator[str]:
 async def tables(run: Callable[[str, str, str], Awaitable[dict[str, str | None]]] = run_pair) -> str:
     """Render the tables, from a run of every pair."""
     made = f"\nThe cases: {', '.join(CASES)}.\n"
-    for transport, words in TRANSPORTS.items():
-        head = "".join(f" {server} |" for server in SUPPORTED)
-        made += f"\nClients (rows) and servers (columns) {words}:\n\n| |{head}\n|---|{'---|' * len(SUPPORTED)}\n"
-        for client in SUPPORTED:
-            made += f"| {client} |"
-            for server in SUPPORTED:
-                results = await run(transport, client, server)
-                made += f" {cell([name for name, error in results.items() if error is not None])} |"
-                print(transport, client, server, {name: error for name, error in results.items() if error})
-            made += "\n"
+    found = {words: await _table(transport, run) for transport, words in TRANSPORTS.items()}
+    for table in dict.fromkeys(found.values()):
+        words = ", and ".join(words for words, each in found.items() if each == table)
+        made += f"\nClients (rows) and servers (columns) {words}:\n\n{table}"
+    return made
+
+
+async def _table(transport: str, run: Callable[[str, str, str], Awaitable[dict[str, str | None]]]) -> str:
+    made = f"| |{''.join(f' {server} |' for server in SUPPORTED)}\n|---|{'---|' * len(SUPPORTED)}\n"
+    for client in SUPPORTED:
+        made += f"| {client} |"
+        for server in SUPPORTED:
+            results = await run(transport, client, server)
+            made += f" {cell([name for name, error in results.items() if error is not None])} |"
+            print(transport, client, server, {name: error for name, error in results.items() if error})
+        made += "\n"
     return made
 
 

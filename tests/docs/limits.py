@@ -1,7 +1,4 @@
-"""The tables on `docs/limits.md`, made from the descriptions of the limits in the code.
-
-`python -m tests.docs.limits` writes them; a test compares them.
-"""
+"""The page of all limits in the reference, made from their descriptions in the code: `python -m tests.docs.site`."""
 
 from __future__ import annotations
 
@@ -12,15 +9,11 @@ from dataclasses import fields as fields_of
 
 from msgspec.structs import fields
 
-from tests.docs.markdown import replace_block
-from tests.paths import ROOT
 from typedmcp.limits import Limits
 from typedmcp.stores import StoreLimits
 from typedmcp_extensions.tasks import TaskLimits
 
-__all__ = ["DATACLASSES", "PAGE", "sections"]
-
-PAGE = ROOT / "docs" / "limits.md"
+__all__ = ["DATACLASSES", "render"]
 
 DATACLASSES = (StoreLimits, TaskLimits)
 """The limits besides `Limits`, in the order of the page."""
@@ -31,13 +24,13 @@ _PART = re.compile(
 _HEAD = "| limit | default | unit | when it is reached |\n|---|---|---|---|\n"
 
 
-def sections() -> str:
-    """Render all limits as Markdown, with one table for each heading in the code."""
+def render() -> str:
+    """Render all limits as a page, with one table for each heading in the code."""
     defaults: dict[str, float] = {field.name: field.default for field in fields(Limits)}
     rows = [*_tables(Limits, defaults)]
     for kind in DATACLASSES:
         rows += _tables(kind, {field.name: getattr(kind, field.name) for field in fields_of(kind)})
-    return "".join(rows)
+    return f"# Limits\n\nAll limits and their defaults. [Limits](../limits.md) describes budgets.\n{''.join(rows)}"
 
 
 def _tables(kind: type, defaults: Mapping[str, float]) -> Iterator[str]:
@@ -62,7 +55,3 @@ def _amount(name: str, default: float) -> str:
             if default % size == 0:
                 return f"{default // size:,.0f} {unit}"
     return f"{default:,.0f}"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(replace_block(PAGE.read_text(encoding="utf-8"), "limits", sections()), encoding="utf-8")

@@ -24,7 +24,11 @@ _APART = (
 
 PAGES: list[Path] = [
     *(ROOT / name for name in _APART),
-    *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent.name != "conformance"),
+    *(
+        page
+        for page in sorted((ROOT / "docs").rglob("*.md"))
+        if page.parent.name != "conformance" and page != ROOT / "docs" / "reference" / "limits.md"
+    ),
 ]
 """All pages but those that are made when the site is built."""
 

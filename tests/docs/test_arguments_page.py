@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.docs.arguments import ENVIRONMENTS, PAGE, cases, our_outcomes, outcomes_of, render, to_cell
+from tests.docs.arguments import ENVIRONMENTS, PAGE, cases, our_outcomes, outcomes_of, render, to_cell, to_code
 from tests.docs.markdown import replace_block, tables
 from tests.interop import install
-
-
-def _column(number: int) -> list[str]:
-    return [row[number] for _, (heads, *rows) in tables(PAGE) if "from" in heads for row in rows]
 
 
 def test_there_are_at_least_sixty_cases_and_none_twice() -> None:
@@ -20,7 +16,11 @@ def test_there_are_at_least_sixty_cases_and_none_twice() -> None:
 
 
 def test_our_column_is_what_our_server_does() -> None:
-    assert _column(5) == [*map(to_cell, our_outcomes())]
+    calls = [(to_code(case.takes), to_code(case.sends)) for case in cases()]
+    found = dict(zip(calls, map(to_cell, our_outcomes()), strict=True))
+    rows = [row for _, (heads, *rows) in tables(PAGE) if "from" in heads for row in rows]
+    assert len(rows) > 30
+    assert [row for row in rows if found[row[0], row[1]] != row[5]] == []
 
 
 @pytest.mark.long

@@ -11,7 +11,6 @@ from itertools import groupby
 from pathlib import Path
 
 from tests.conformance.run import TABLE, Table
-from tests.docs import frames
 from tests.mutants.features import chosen_rows, load_features
 from tests.paths import ROOT
 from tests.specification.tables import EXTENSIONS, PageTable, Requirement, load
@@ -70,7 +69,7 @@ and with the identities of workloads. 2024-11-05 is not part of the suite.
 def render(tables: dict[str, list[PageTable]]) -> dict[Path, str]:
     """Render all pages: path → text."""
     made = {FOLDER / f"{revision}.md": _revision_page(revision, pages) for revision, pages in tables.items()}
-    return {SUMMARY: _summary(tables), **made, FOLDER / "frames.md": frames.render()}
+    return {SUMMARY: _summary(tables), **made}
 
 
 def _summary(tables: dict[str, list[PageTable]]) -> str:

@@ -10,7 +10,7 @@ BOOSTS: Final = {
     "index.md": 4.0, "servers.md": 4.0, "clients.md": 4.0,
     "coming-from.md": 0.1, "mcp1.md": 0.1,
     "conformance": 1e-3, "architecture.md": 1e-3, "benchmarks.md": 1e-3, "decisions.md": 1e-3, "peers.md": 1e-3,
-    "reference/": 1e-6,
+    "reference/": 1e-6, "zh/": 1e-9,
 }  # fmt: skip
 """The weight of a page, by the beginning of its path. A heading counts a thousand times as much as text."""
 

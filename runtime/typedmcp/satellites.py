@@ -16,7 +16,9 @@ import msgspec
 
 from typedmcp.errors import moved
 
-__all__ = ["alias_satellite", "find_elsewhere", "find_in_satellite", "load_satellite", "satellite_names"]
+__all__ = [
+    "alias_satellite", "find_elsewhere", "find_in_satellite", "load_satellite", "other_names", "satellite_names",
+]  # fmt: skip
 
 
 def load_satellite(name: str, module: str, use: str = "") -> Any:
@@ -57,6 +59,11 @@ def satellite_names(owner: str, names: Collection[str], module: str) -> Callable
     return find
 
 
+def other_names(kind: str) -> Any:
+    """Return a part of `other_names.json`: names that are elsewhere, or that other libraries have, and what to use."""
+    return msgspec.json.decode(Path(__file__).with_name("other_names.json").read_bytes())[kind]
+
+
 def find_elsewhere(name: str) -> Any:
     """Return what a name of `typedmcp` stands for in a satellite, by the table of `other_names.json`.
 
@@ -64,10 +71,9 @@ def find_elsewhere(name: str) -> Any:
     mcp 1.x, mcp 2.x or fastmcp, with what to use: `from typedmcp import …` replaces the text of an `AttributeError`,
     which other names raise.
     """
-    names = msgspec.json.decode(Path(__file__).with_name("other_names.json").read_bytes())
-    if name in names["satellites"]:
-        return find_in_satellite("typedmcp", name, names["satellites"][name])
-    hint, *places = names["others"].get(name, [""])
+    if (module := other_names("satellites").get(name)) is not None:
+        return find_in_satellite("typedmcp", name, module)
+    hint, *places = other_names("others").get(name, [""])
     if not hint and name[:1].isupper() and hasattr(import_module("typedmcp.types"), name):
         hint = f"it is a type of the protocol: from typedmcp.types import {name}"
     text = f"module 'typedmcp' has no attribute {name!r}"

@@ -24,7 +24,7 @@ from typedmcp import client as async_client
 from typedmcp import dialect
 from typedmcp.client import Arguments, CallOptions, ChangeEvent, Client, ConnectOptions, ServerDescription, Target
 from typedmcp.errors import UsageError
-from typedmcp.protocol import guesses
+from typedmcp.protocol.guesses import guessed
 from typedmcp.satellites import satellite_names
 from typedmcp.transports.concurrency import is_awaitable, new_event_loop, run_in_daemon_thread
 
@@ -252,7 +252,7 @@ class BlockingClient(Generic[C]):
         def call_tool(self, *args: Any, **options: Any) -> Any: ...
 
     else:
-        locals().update(guesses.BLOCKING_CLIENT)
+        locals().update(guessed("call_for", "tasks", "tools_for"))
 
 
 def blocking(

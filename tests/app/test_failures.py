@@ -112,10 +112,10 @@ FAILURES: dict[str, tuple[Callable[..., Any], str]] = {
 """Functions whose result cannot be sent, with what the report says after the name and the place."""
 
 
-async def _reports(function: Callable[..., Any], **options: Any) -> tuple[list[Diagnostic], str]:
+async def _reports(function: Callable[..., Any], thread: bool = True, **options: Any) -> tuple[list[Diagnostic], str]:
     """Return the reports about a call of a tool, and the text of the result."""
     server, reports = Server(**options), list[Diagnostic]()
-    server.add_tool(function, name="it")
+    server.add_tool(function, name="it", thread=thread)
     async with typedmcp.connect(ServerConfig(server, on_diagnostic=reports.append)) as client:
         return reports, typedmcp.text_of(await client.call_tool("it"))
 
@@ -424,14 +424,31 @@ def repeated(ctx: Context) -> list[str]:
 @pytest.mark.filterwarnings("ignore:coroutine 'Context:RuntimeWarning")
 @each("function", [as_text, formatted, async_formatted, as_truth, by_attribute, repeated])
 def test_a_question_that_is_not_awaited_is_not_taken_for_its_answer(function: Callable[..., Any]) -> None:
-    (report,), text = asyncio.run(_reports(function))
-    assert text == "it failed"
-    assert re.search(r"Context\.\w+\(\) was not awaited; make the function async, and write `await`", report.text)
-    del report
-    gc.collect()
+    for thread in (True, False):
+        (report,), text = asyncio.run(_reports(function, thread))
+        in_thread = thread and function is not async_formatted
+        says = "cannot be awaited in a thread" if in_thread else "was not awaited"
+        assert text == "it failed"
+        assert re.search(rf"Context\.\w+\(\) {says}; make the function async, and write `await`", report.text)
+        del report
+        gc.collect()
 
 
-def test_a_plain_function_may_return_a_question_and_pass_it_to_asyncio() -> None:
+def test_a_question_in_a_thread_fails_at_once_also_if_nothing_uses_its_answer() -> None:
+    def forgotten(ctx: Context) -> str:
+        ctx.elicit("Delete?", bool)  # type: ignore[unused-coroutine]  # pyright: ignore[reportUnusedCoroutine]
+        return "deleted"
+
+    async def in_a_thread(ctx: Context) -> str:
+        return await asyncio.to_thread(forgotten, ctx)
+
+    for function in (forgotten, in_a_thread):
+        (report,), text = asyncio.run(_reports(function))
+        assert text == "it failed"
+        assert "Context.elicit() cannot be awaited in a thread; make the function async" in report.text
+
+
+def test_a_function_that_is_not_async_may_return_a_question_of_the_event_loop_and_pass_it_to_asyncio() -> None:
     def returned(ctx: Context) -> Any:
         return ctx.elicit("Delete?", bool)
 
@@ -443,7 +460,7 @@ def test_a_plain_function_may_return_a_question_and_pass_it_to_asyncio() -> None
 
     async def main() -> None:
         server = Server()
-        server.add_tool(returned)
+        server.add_tool(returned, thread=False)
         server.add_tool(in_a_task)
         async with typedmcp.connect(server, elicit=lambda _: {"value": True}, version="2025-11-25") as client:
             assert typedmcp.text_of(await client.call_tool("in_a_task")) == "accept"

@@ -308,3 +308,33 @@ def test_pages_of_a_list_are_not_mixed_up() -> None:
                 ]
 
     run(main)
+
+
+def test_a_resource_is_listed_with_the_media_type_of_its_contents() -> None:
+    def text() -> str:
+        return "a"
+
+    def data() -> bytes:
+        return b"a"
+
+    def table() -> dict[str, int]:
+        return {"a": 1}
+
+    def record() -> Any:
+        return {"a": 1}
+
+    record.__annotations__["return"] = "Unknown"
+
+    async def main() -> None:
+        server = typedmcp.Server("types")
+        for function in (text, data, table, record):
+            server.add_resource(function, f"it://{function.__name__}")
+        server.add_resource(text, "it://own", name="own", mime_type="text/html")
+        async with typedmcp.connect(server) as client:
+            listed = {each.uri: each.mime_type for each in (await client.list_resources()).resources}
+            assert listed.pop("it://record") is None
+            for uri, kind in listed.items():
+                (contents,) = (await client.read_resource(uri)).contents
+                assert contents.mime_type == kind, uri
+
+    run(main)

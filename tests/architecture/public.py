@@ -44,6 +44,7 @@ PUBLIC = (
 SCHEMAS = (
     "typedmcp_schemas",
     "typedmcp_schemas.annotations",
+    "typedmcp_schemas.flat",
     "typedmcp_schemas.hosts",
     "typedmcp_schemas.integers",
     "typedmcp_schemas.keywords",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 
 import typedmcp
 from tests.cases import each
+from tests.client.test_misbehaviour import DISCOVERED, INITIALIZED
 from tests.interop.peers import COMMAND
 from tests.paths import ROOT
 from tests.server.scripted import run
@@ -462,3 +464,99 @@ def test_lines_of_a_server_that_are_not_messages_are_reported_and_named_when_no_
         assert len(reports[0].text) < 400
 
     run(main)
+
+
+HANDSHAKES: dict[str, tuple[str, str | None]] = {
+    "the id is always 1": ("if method == 'initialize': answer(id=1)", "server/discover"),
+    "every answer has the id 1": (
+        'print(\'{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}\', flush=True)'
+        " if method == 'server/discover' else answer(id=1)",
+        "the id 1",
+    ),
+    "the id is always 7": ("if method == 'initialize': answer(id=7)", "the id 7"),
+    "the id is null": ("if method == 'initialize': answer(id=None)", "id: expected string or integer, got null"),
+    "there is no id": ("if method == 'initialize': answer()", "id: required, but missing"),
+    "text for unknown methods": (
+        "answer(id=message['id']) if method == 'initialize' else print('unknown', method, flush=True)",
+        None,
+    ),
+    "a banner, then silence": ("if method == 'initialize': answer(id=message['id'])", None),
+}
+"""What a server does with a message, and the end of the error; None if a client can use it."""
+
+HANDWRITTEN = """
+import json, sys
+print("Listening" if BANNER else "", flush=True)
+def answer(**id):
+    result = {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
+    print(json.dumps({"jsonrpc": "2.0", **id, "result": result}), flush=True)
+for line in sys.stdin:
+    message = json.loads(line)
+    method = message.get("method")
+    STEP
+"""
+
+
+@each("name", HANDSHAKES)
+def test_a_handwritten_server_is_understood_or_named_at_once(name: str) -> None:
+    async def main() -> None:
+        step, fault = HANDSHAKES[name]
+        code = HANDWRITTEN.replace("STEP", step).replace("BANNER", str("banner" in name))
+        probe = 60 if fault is None else 0.2  # only what it prints ends the long one
+        client = connect([sys.executable, "-S", "-c", code], probe=probe, timeout=50, on_diagnostic=ignore)
+        async with asyncio.timeout(30):
+            if fault is None:
+                async with client:
+                    assert client.revision == "2025-06-18"
+                return
+            with pytest.raises(typedmcp.ProtocolError, match=rf"^initialize \(id 2\): the server answered .*{fault}$"):
+                await client.open()
+
+    run(main)
+
+
+COMPLAINING = """
+import json, sys
+print("Starting", file=sys.stderr, flush=True)
+for line in sys.stdin:
+    message = json.loads(line)
+    method = message.get("method")
+    lines = [f"no {number}:\\n  is not {method}\\n    see more\\n" for number in range(30)]
+    sys.stderr.write("".join(lines) + "end\\n")  # a pipe takes it as a whole
+    sys.stderr.flush()
+    if "id" not in message:
+        continue
+    if message["method"] == "KNOWN":
+        answer = {"result": json.loads(sys.argv[1])}
+    else:
+        answer = {"error": {"code": -32602, "message": "no"}}
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
+"""
+
+
+@each("known", ["initialize", "server/discover", "nothing"])
+def test_what_a_legacy_server_says_about_the_probe_is_summed_up(known: str, capfd: pytest.CaptureFixture[str]) -> None:
+    async def main() -> None:
+        code = COMPLAINING.replace("KNOWN", known)
+        result = INITIALIZED if known == "initialize" else DISCOVERED
+        command = [sys.executable, "-S", "-c", code, json.dumps(result)]
+        if known == "nothing":
+            with pytest.raises(typedmcp.RemoteError):
+                await connect(command).open()
+        else:
+            async with connect(command):
+                pass
+            async with connect(command):  # the handshake comes first now
+                pass
+
+    run(main)
+    text = capfd.readouterr().err
+    about = "".join(f"no {number}:\n  is not METHOD\n    see more\n" for number in range(30))
+    first = "Starting\nno 0:\n"
+    if known == "initialize":
+        summary = "[typedmcp: 89 lines of the server about server/discover, which it does not know; "
+        assert text.startswith(first + summary + "revisions=['2025-06-18'] does not ask it]\nend\n" + about[:10])
+        assert text.count("is not initialize") == 60
+    else:
+        assert text.startswith("Starting\n" + about.replace("METHOD", "server/discover") + "end\n")
+        assert "[typedmcp" not in text

@@ -6,7 +6,8 @@ from typing import Any
 
 from tests.cases import each
 from typedmcp.dialect import structs
-from typedmcp.protocol.input_checks import find_answer_fault, find_field_fault
+from typedmcp.protocol.input_checks import find_answer_fault
+from typedmcp_schemas.flat import find_field_fault
 
 TEXT, WHOLE, NUMBER, FLAG = ({"type": kind} for kind in ("string", "integer", "number", "boolean"))
 CHOICE = {"type": "string", "enum": ["a", "b"]}

@@ -24,7 +24,7 @@ def test_list_shows_features_in_columns(folder: Path) -> None:
     assert lines[0] == "Tools"
     assert "  forecast     city [days] [unit] [tags]  Forecast the weather." in lines
     assert lines[lines.index("Resources") + 1] == "  cities://all              All cities."
-    assert lines[lines.index("Templates") + 1] == "  weather://{city}/now    Get the current weather."
+    assert lines[lines.index("Templates") + 1] == "  weather://{city}/now  text/plain  Get the current weather."
     assert lines[lines.index("Prompts") + 1] == "  packing  city [days]  Ask for a packing list."
     assert not any(line.endswith(" ") for line in lines)
 

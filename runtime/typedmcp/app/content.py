@@ -16,7 +16,7 @@ import msgspec
 from mcpspec.support.structs import may_contain_non_finite, reject_non_finite
 from typedmcp import dialect
 from typedmcp.errors import UsageError
-from typedmcp.protocol.backends import to_plain, to_struct
+from typedmcp.protocol.backends import check_struct, to_plain, to_struct
 from typedmcp_schemas import enc_hook, to_builtins
 from typedmcp_schemas.nesting import MAX_VALUE_DEPTH, encode_json
 
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 __all__ = [
     "BLOCK_NAMES", "BYTES_TYPES", "SEQUENCE_TYPES", "Audio", "ContentBlock", "File", "Image",
     "MediaFile", "OtherRevisionError", "contains_blocks", "detect_media_type", "encode_base64", "encode_text",
-    "file_contents", "is_protocol_type", "to_block", "to_block_of", "to_blocks", "to_content", "to_everyday",
+    "file_contents", "is_plain_text", "is_protocol_type", "to_block", "to_block_of", "to_blocks", "to_content",
+    "to_everyday",
 ]  # fmt: skip
 
 D = dialect.structs
@@ -276,7 +277,7 @@ def to_block_of(value: object, name: str) -> ContentBlock:
     if isinstance(value, str):
         return D.TextContent(text=value)
     if isinstance(value, D.ContentBlock):
-        return value
+        return value if is_plain_text(value) else check_struct(value)
     if isinstance(value, MediaFile):
         return value.content()
     if isinstance(value, BYTES_TYPES):
@@ -284,6 +285,12 @@ def to_block_of(value: object, name: str) -> ContentBlock:
     if is_protocol_type(type(value), BLOCK_NAMES):
         return cast("ContentBlock", to_everyday(value, BLOCK_NAMES))
     return D.TextContent(text=encode_text(value))
+
+
+def is_plain_text(block: object) -> bool:
+    """Return whether a value is a block with a text and nothing else. Most are, and need no further check."""
+    kind = block.__class__
+    return kind is D.TextContent and block.text.__class__ is str and block.annotations is None and block.meta is None  # type: ignore[attr-defined]
 
 
 def contains_blocks(value: object) -> bool:

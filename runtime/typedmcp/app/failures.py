@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 from mcpspec.support.error_text import format_value
 from typedmcp.app.content import OtherRevisionError
 from typedmcp.app.results import ReturnTypeError, describe_exception
+from typedmcp.errors import DecodeError
 from typedmcp_schemas.value_parts import find_awaitable, find_without_json
 
 __all__ = ["describe_failure", "result_failure", "unsendable"]
@@ -60,6 +61,8 @@ def result_failure(function: Callable[..., Any], value: object, error: Exception
         return f"{text}; {_AWAIT}"
     if isinstance(error, OtherRevisionError):
         return f"{place} returned {error}"
+    if isinstance(error, DecodeError):
+        return f"{place} returned {_describe_value(value)}: {error}"
     if remedy is not None:
         return f"{place} returned {_describe_value(value)}: {error}; {remedy}"
     path, item = find_without_json(value)

@@ -9,9 +9,9 @@ from typing import Any, Literal, Protocol, TypeAlias, TypedDict
 import msgspec
 
 from typedmcp import dialect
-from typedmcp.app.guesses import reject_options
 from typedmcp.errors import UsageError
 from typedmcp.protocol.backends import to_plain
+from typedmcp.protocol.guesses import reject_options
 from typedmcp.protocol.option_checks import option_names
 from typedmcp.server.context import Context
 from typedmcp_schemas.nesting import encode_json

@@ -11,6 +11,7 @@ from typedmcp.app.calls import call_with_texts
 from typedmcp.app.content import SEQUENCE_TYPES, to_block_of, to_everyday
 from typedmcp.app.functions import read_signature
 from typedmcp.app.options import PromptOptions, convert_metadata
+from typedmcp.protocol.backends import check_struct
 from typedmcp.server.principal import check_scopes
 from typedmcp_schemas import to_builtins
 from typedmcp_schemas.signatures import Parameter, Signature, name_of
@@ -89,7 +90,7 @@ def to_prompt_result(value: object) -> D.GetPromptResult | D.InputRequiredResult
     """Convert the return value of a prompt's function to a result: a string, a message, or several of them."""
     value = to_everyday(value, _RESULT_NAMES)
     if isinstance(value, D.GetPromptResult | D.InputRequiredResult):
-        return value
+        return check_struct(value)
     items = [*cast("Iterable[object]", value)] if isinstance(value, SEQUENCE_TYPES) else [value]
     return D.GetPromptResult(messages=[_to_message(item) for item in items])
 
@@ -97,7 +98,7 @@ def to_prompt_result(value: object) -> D.GetPromptResult | D.InputRequiredResult
 def _to_message(value: object) -> D.PromptMessage:
     value = to_everyday(value, _MESSAGE_NAMES)
     if isinstance(value, D.PromptMessage):
-        return value
+        return check_struct(value)
     if is_object(value) and "role" in value and "content" in value:
         content: Any = value["content"]
         block = {"type": "text", "text": content} if isinstance(content, str) else content

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack, get_origin
 
 from msgspec.structs import replace
 
@@ -17,8 +18,9 @@ from typedmcp.app.functions import read_signature
 from typedmcp.app.options import ResourceOptions, convert_metadata
 from typedmcp.app.templates import UriTemplate, normalize_uri
 from typedmcp.errors import ResourceNotFoundError, UsageError
+from typedmcp.protocol.backends import check_struct
 from typedmcp.server.principal import check_scopes
-from typedmcp_schemas.signatures import Signature, name_of
+from typedmcp_schemas.signatures import Signature, SignatureError, name_of
 
 if TYPE_CHECKING:
     from typedmcp.server.context import Context
@@ -29,6 +31,10 @@ D = dialect.structs
 
 Contents: TypeAlias = D.TextResourceContents | D.BlobResourceContents
 
+_MEDIA_TYPES: Final[Mapping[type, str]] = {
+    str: "text/plain", dict: "application/json", **dict.fromkeys(BYTES_TYPES, "application/octet-stream"),
+}  # fmt: skip
+"""Media types of contents by the type of what a function returns."""
 _CONTENTS_NAMES = frozenset({"TextResourceContents", "BlobResourceContents"})
 _RESULT_NAMES = _CONTENTS_NAMES | {"ReadResourceResult", "InputRequiredResult"}
 
@@ -68,7 +74,7 @@ class Resource:
             what,
             title=options.get("title"),
             description=(self.signature.docstring.text if description is None else description) or None,
-            mime_type=self.mime_type,
+            mime_type=self.mime_type or _media_type_of(self.signature),
             icons=options.get("icons"),
             meta=options.get("meta"),
             size=options.get("size") if self.template is None else None,
@@ -128,16 +134,25 @@ def _is_safe_path(value: str) -> bool:
 # Contents
 
 
+def _media_type_of(signature: Signature) -> str | None:
+    """Return the media type of contents by the return annotation, or None where only the value tells."""
+    with suppress(SignatureError):  # an unknown name in it
+        hint = signature.return_hint
+        kind = get_origin(hint) or hint
+        return _MEDIA_TYPES.get(kind) if isinstance(kind, type) else None
+    return None
+
+
 def _to_result(value: object, uri: str, mime_type: str | None) -> D.ReadResourceResult | D.InputRequiredResult:
     """Convert the return value of a function: a result, a string, bytes, data as JSON, or a list of contents."""
     value = to_everyday(value, _RESULT_NAMES)
     if isinstance(value, D.ReadResourceResult | D.InputRequiredResult):
-        return value
+        return check_struct(value)
     if is_array(value):
         value = [to_everyday(item, _CONTENTS_NAMES) for item in value]
         if value and all(isinstance(item, Contents) for item in value):
-            return D.ReadResourceResult(contents=value)
-    contents = value if isinstance(value, Contents) else _to_one_contents(value, uri, mime_type)
+            return check_struct(D.ReadResourceResult(contents=value))
+    contents = check_struct(value) if isinstance(value, Contents) else _to_one_contents(value, uri, mime_type)
     return D.ReadResourceResult(contents=[contents])
 
 
@@ -150,8 +165,8 @@ def _to_one_contents(value: Any, uri: str, mime_type: str | None) -> Contents:
         return file_contents(uri, data, mime_type or value.mime_type(data))
     if isinstance(value, BYTES_TYPES):
         blob = encode_base64(bytes(value))
-        return D.BlobResourceContents(uri=uri, blob=blob, mime_type=mime_type or "application/octet-stream")
+        return D.BlobResourceContents(uri=uri, blob=blob, mime_type=mime_type or _MEDIA_TYPES[bytes])
     if isinstance(value, str):
-        return D.TextResourceContents(uri=uri, text=value, mime_type=mime_type or "text/plain")
+        return D.TextResourceContents(uri=uri, text=value, mime_type=mime_type or _MEDIA_TYPES[str])
     text = "" if value is None else encode_text(value)
-    return D.TextResourceContents(uri=uri, text=text, mime_type=mime_type or "application/json")
+    return D.TextResourceContents(uri=uri, text=text, mime_type=mime_type or _MEDIA_TYPES[dict])

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, NewType, TypeAlias, Union, get_args, g
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from typedmcp import dialect
 from typedmcp.app.content import (
@@ -21,12 +22,14 @@ from typedmcp.app.content import (
     MediaFile,
     contains_blocks,
     encode_text,
+    is_plain_text,
     is_protocol_type,
     to_blocks,
     to_content,
     to_everyday,
 )
 from typedmcp.errors import UsageError
+from typedmcp.protocol.backends import check_struct
 from typedmcp.protocol.nulls import from_null, to_null
 from typedmcp_schemas import (
     JsonSchema,
@@ -115,6 +118,8 @@ class ToolOutput:
         if isinstance(value, D.InputRequiredResult):
             return value
         if isinstance(value, D.CallToolResult):
+            if value.content.__class__ is not list or not all(map(is_plain_text, value.content)):
+                check_struct(replace(value, structured_content=None))
             return self._check_complete(value)
         if self._is_complete:
             raise ReturnTypeError(f"expected CallToolResult, got {type(value).__name__}")

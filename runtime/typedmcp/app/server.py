@@ -12,7 +12,6 @@ from typedmcp.app.calls import RequestHandler, await_if_needed, check_middleware
 from typedmcp.app.catalog import Catalog, Feature, MountedItem, add_prefix, paginate, remove_prefix
 from typedmcp.app.completion import Completions, to_complete_result
 from typedmcp.app.failures import describe_failure, unsendable
-from typedmcp.app.guesses import ATTRIBUTES, reject_options
 from typedmcp.app.options import (
     IconInput,
     Middleware,
@@ -26,7 +25,7 @@ from typedmcp.app.options import (
 from typedmcp.app.prompts import Prompt
 from typedmcp.app.resources import Resource
 from typedmcp.app.results import ReturnTypeError, ToolResult, error_result_of
-from typedmcp.app.tools import Tool
+from typedmcp.app.tools import Tool, is_recommended_name
 from typedmcp.errors import (
     INTERNAL_ERROR,
     InputUnavailableError,
@@ -36,7 +35,9 @@ from typedmcp.errors import (
     ToolError,
     UsageError,
 )
+from typedmcp.protocol.guesses import guessed, reject_options
 from typedmcp.protocol.option_checks import check_integer, check_seconds, check_text
+from typedmcp.satellites import load_satellite
 from typedmcp.server.changes import Changes
 from typedmcp.server.config import ServerDefaults, TaskSupport
 from typedmcp.server.context import Context
@@ -161,7 +162,10 @@ class Server:
 
     if not TYPE_CHECKING:
         __new__.__wrapped__ = __init__  # for `help` and `inspect.signature`
-        locals().update(ATTRIBUTES)
+        locals().update(guessed(
+            "add_middleware", "add_template", "custom_route", "http_app", "run_async", "run_http_async",
+            "run_stdio_async", "run_streamable_http_async", "settings", "sse_app", "streamable_http_app",
+        ))  # fmt: skip
 
     def _declare_extensions(self, given: Sequence[Extension | OfferedExtension]) -> None:
         from typedmcp.server.extension_setup import declare_extensions, offered  # few servers have extensions
@@ -355,16 +359,19 @@ class Server:
     # Checking
 
     def check(self) -> list[Finding]:
-        """Return what clients or hosts refuse, and what a model would miss: the rules of `typedmcp check`."""
-        from typedmcp.app.checks import check_completions, check_items  # few processes need it
+        """Return what clients or hosts refuse, and what a model would miss: the rules of `typedmcp check`.
 
+        Raises `ImportError` with what to install if `typedmcp_cli` is missing.
+        """
+        rules = load_satellite("the check of a server", "cli.checks", "server.check()")
         features: tuple[Feature, ...] = ("tools", "prompts", "resources")
         tools, prompts, resources = ([spec for _, spec in self._specs(each)] for each in features)
         completed = [
             (name, argument, self._catalog.find_item("prompts", name) or self._catalog.resources.get(name))
             for name, argument in self._completions.targets
         ]
-        return [*check_items(tools, prompts, resources, self._page_size), *check_completions(completed)]
+        items = rules.check_items(tools, prompts, resources, self._page_size, is_recommended_name)
+        return [*items, *rules.check_completions(completed)]
 
     # Serving
 

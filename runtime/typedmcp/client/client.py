@@ -26,8 +26,8 @@ from typedmcp.client.results.server_description import ServerDescription
 from typedmcp.client.session.subscriptions import Subscription
 from typedmcp.errors import UsageError
 from typedmcp.limits import DEFAULT_LIMITS, Limits
-from typedmcp.protocol import guesses
 from typedmcp.protocol.diagnostics import Diagnostic
+from typedmcp.protocol.guesses import guessed
 from typedmcp.protocol.notifications import Change, LogLevel
 from typedmcp.revisions.features import DIALECT, FEATURES, SUPPORTED
 from typedmcp_schemas import can_validate
@@ -139,7 +139,7 @@ class Client:
 
         def __exit__(self, *_: object) -> None: ...
 
-        locals().update(guesses.CLIENT)
+        locals().update(guessed("call_for", "tasks", "tools_for"))
 
     def __await__(self) -> Generator[Any, None, Client]:
         return self.__aenter__().__await__()

@@ -7,7 +7,7 @@ Pydantic is imported when the first model is needed.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -15,9 +15,17 @@ from typedmcp import dialect
 from typedmcp.revisions.conversions import upgrader
 from typedmcp.revisions.features import DIALECT
 
-__all__ = ["to_model", "to_plain", "to_struct"]
+__all__ = ["check_struct", "to_model", "to_plain", "to_struct"]
+
+T = TypeVar("T")
 
 _FREE_OF_REVISIONS = ("mcpspec.compat.", "mcpspec.support.compat", "mcp.", "mcp_types")
+
+
+def check_struct(value: T) -> T:
+    """Return a Struct that somebody has built. Raises `DecodeError` for members of wrong types, which Structs take."""
+    dialect.structs.from_builtins(dialect.structs.to_builtins(value), type(value))
+    return value
 
 
 def to_struct(value: Any) -> Any:

@@ -1,46 +1,40 @@
-"""Attributes that people expect by guessing, or from an earlier version: the error says what to use."""
+"""Attributes and options that people expect by guessing, or from another library: the error says what to use."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Any
 
-from typedmcp.errors import moved
+from typedmcp.errors import UsageError, moved
+from typedmcp.protocol.option_checks import unknown_option
+from typedmcp.satellites import other_names
 
-__all__ = ["BLOCKING_CLIENT", "CLIENT", "GuessedAttribute"]
+__all__ = ["GuessedAttribute", "guessed", "reject_options"]
 
 
 class GuessedAttribute:
-    """Raise an error about an attribute that a class does not have, and say what to use.
+    """Raise an error about an attribute that a class does not have, and say what to use, by `other_names.json`.
 
     A method `__getattr__` would slow down every attribute of the class.
     """
 
-    def __init__(self, meant: str) -> None:
-        self._meant = meant
-        self._name = ""
-
     def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
+        self._owner, self._name = owner.__name__, name
 
     def __get__(self, value: object, owner: type) -> Any:
-        text = f"{owner.__name__!r} object has no attribute {self._name!r}; {self._meant}"
-        raise AttributeError(text, name=self._name, obj=value)
+        meant, *use = other_names("attributes")[self._owner][self._name]
+        text = f"{owner.__name__!r} object has no attribute {self._name!r}; "
+        raise AttributeError(text + (moved("it", meant, *use) if use else meant), name=self._name, obj=value)
 
 
-def _of_satellites(**uses: tuple[str, str]) -> dict[str, GuessedAttribute]:
-    return {name: GuessedAttribute(moved("it", extra, use)) for name, (extra, use) in uses.items()}
+def guessed(*names: str) -> dict[str, GuessedAttribute]:
+    """Return attributes with these names, for the namespace of a class."""
+    return {name: GuessedAttribute() for name in names}
 
 
-CLIENT: Final = _of_satellites(
-    tools_for=("hosts", "typedmcp_hosts.tools_for(client, api)"),
-    call_for=("hosts", "typedmcp_hosts.call_for(client, api, part)"),
-    tasks=("extensions", "client.extension(typedmcp_extensions.tasks.TaskCalls)"),
-)
-"""Attributes of clients."""
-
-BLOCKING_CLIENT: Final = _of_satellites(
-    tools_for=("hosts", "client.run(typedmcp_hosts.tools_for, api)"),
-    call_for=("hosts", "client.run(typedmcp_hosts.call_for, api, part)"),
-    tasks=("extensions", "typedmcp_extensions.tasks.SyncTaskCalls(client)"),
-)
-"""Attributes of blocking clients."""
+def reject_options(names: Iterable[str], known: Iterable[str], of: str) -> None:
+    """Raise `UsageError` for an option that is not known, with what is used for it here."""
+    known = list(known)
+    for name in sorted(set(names).difference(known)):
+        meant = other_names("options").get(name)
+        raise UsageError(f"unknown option {name!r}{of}; {meant}" if meant else unknown_option(name, known, of))

@@ -12,8 +12,8 @@ import msgspec
 
 from mcpspec.support.methods import Method
 from typedmcp import dialect
-from typedmcp.errors import InsufficientScopeError, InvalidParamsError, ResourceNotFoundError
-from typedmcp.protocol.backends import to_plain
+from typedmcp.errors import InsufficientScopeError, InvalidParamsError, ResourceNotFoundError, UsageError
+from typedmcp.protocol.backends import check_struct, to_plain
 from typedmcp.protocol.budgets import ClientKey
 from typedmcp.protocol.codec import Codec, MethodCodec
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
@@ -312,6 +312,8 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
         Nothing is sent if the client did not ask for progress, if `progress` has not grown since the last call, as the
         protocol demands, or beyond `Limits.request_messages_per_second`.
         """
+        if not isinstance(progress, int | float) or not isinstance(total, int | float | None):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"progress and total must be numbers, not {progress!r} and {total!r}")
         token = self.meta.get("progressToken") if self.meta is not None else None
         if token is None or self.cancelled or (self._progress is not None and progress <= self._progress):
             return self._send(None)
@@ -386,7 +388,7 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
                 text = f"{name}: the client has not declared {each.extension.identifier}"
                 self.config.report(Diagnostic(DiagnosticKind.DROPPED, text, self.method, self.id))
                 return self._send(None)
-        plain: Any = params if isinstance(params, msgspec.Struct) else to_plain(params)
+        plain: Any = check_struct(params) if isinstance(params, msgspec.Struct) else to_plain(params)
         return self._send(lambda: self._backend.notify(self, name, plain))
 
     def report(self, text: str, error: BaseException | None = None) -> None:

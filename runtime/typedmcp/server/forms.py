@@ -7,11 +7,12 @@ from typing import Any, Final, Generic, Literal, TypeVar
 
 import msgspec
 
-from mcpspec.support.objects import is_array, is_object
+from mcpspec.support.objects import is_array
 from typedmcp import dialect
 from typedmcp.errors import DecodeError, InputUnavailableError, InvalidParamsError, UsageError
 from typedmcp.revisions.features import structs_of
-from typedmcp_schemas import JsonSchema, cached_by_type, reference_name, resolve_root
+from typedmcp_schemas import cached_by_type, resolve_root
+from typedmcp_schemas.flat import FlatField
 
 __all__ = ["Elicited", "Form", "form_of"]
 
@@ -21,14 +22,6 @@ T = TypeVar("T")
 
 _SINGLE_FIELD: Final = "value"
 """The name of the field in a form for a type that is not an object."""
-_KEPT_KEYWORDS: Final = (
-    "title", "description", "default", "type", "enum", "minimum", "maximum", "minLength", "maxLength", "minItems",
-    "maxItems",
-)  # fmt: skip
-"""Keywords that mean the same in forms as in schemas."""
-_FORMATS: Final = frozenset({"date", "date-time", "email", "uri"})
-"""Formats of text that forms have."""
-_EXCLUSIVE_BOUNDS: Final = (("exclusiveMinimum", "minimum", 1), ("exclusiveMaximum", "maximum", -1))
 
 
 class Elicited(msgspec.Struct, Generic[T]):
@@ -56,9 +49,9 @@ class Form:
         """True if the type is not an object, so that the form has one field for all of it."""
         members: dict[str, Any] = {_SINGLE_FIELD: schema} if self.is_single else root["properties"]
         required = [_SINGLE_FIELD] if self.is_single else root.get("required", [])
-        self._fields = {key: _FormField(member, definitions) for key, member in members.items()}
+        self._fields = {key: FlatField(member, definitions) for key, member in members.items()}
         for key, field in self._fields.items():
-            if not field.is_supported():
+            if not _is_supported(field):
                 raise UsageError(f"elicit: {name}: {key}: forms have fields for text, numbers, booleans and choices")
         self._omittable: dict[str, None] = {key: None for key in required if self._fields[key].is_optional}
         """Required members that may be null: the form need not be filled in there."""
@@ -102,63 +95,13 @@ class Form:
         return [field.value_of(item) for item in value] if is_array(value) else field.value_of(value)
 
 
-class _FormField:
-    """The schema of one field, without references, and without null, since optional fields may be omitted."""
-
-    def __init__(self, schema: JsonSchema, definitions: Mapping[str, Any]) -> None:
-        self.is_optional: bool = False
-        self._choices: dict[str, Any] = {}
-        """Values by the text that forms show for them."""
-        self.schema: JsonSchema = self._simplify(schema, definitions)
-        if "items" in self.schema:
-            self.schema["items"] = self._simplify(self.schema["items"], definitions)
-        default = self.schema.pop("default", None)
-        if default is not None:
-            texts = [str(item) for item in default] if is_array(default) else str(default)
-            self.schema["default"] = texts if self._choices else default
-
-    def is_supported(self) -> bool:
-        """Return whether the protocol has such fields."""
-        try:
-            X.from_builtins(
-                {"type": "object", "properties": {"": self.schema}}, X.ElicitRequestFormParamsRequestedSchema
-            )
-        except DecodeError:
-            return False
-        return True
-
-    def value_of(self, answer: object) -> Any:
-        """Return the value that a chosen string stands for."""
-        return self._choices.get(answer, answer) if isinstance(answer, str) else answer
-
-    def _simplify(self, schema: JsonSchema, definitions: Mapping[str, Any]) -> JsonSchema:
-        """Rewrite a schema with the keywords that forms allow."""
-        annotations: JsonSchema = {key: schema[key] for key in ("title", "description", "default") if key in schema}
-        if name := reference_name(schema):
-            inner = {**definitions[name]}
-            inner.pop("title", None)  # the name of a class
-            return {**self._simplify(inner, definitions), **annotations}
-        options: Any = schema.get("anyOf", ())
-        others = [option for option in options if option != {"type": "null"}]
-        self.is_optional = self.is_optional or len(others) < len(options)
-        if len(others) == 1:
-            return {**self._simplify(others[0], definitions), **annotations}
-        made = {key: value for key, value in schema.items() if key in _KEPT_KEYWORDS}
-        for exclusive, inclusive, step in _EXCLUSIVE_BOUNDS:
-            if exclusive in schema:
-                made[inclusive] = schema[exclusive] + (step if made.get("type") == "integer" else 0)
-        if schema.get("format") in _FORMATS:
-            made["format"] = schema["format"]
-        if is_array(made.get("type")):  # a number that may also be text
-            made["type"] = "number"
-        if is_object(schema.get("items")):
-            made["items"] = schema["items"]
-        return self._with_choices(made) if is_array(made.get("enum")) else made
-
-    def _with_choices(self, schema: JsonSchema) -> JsonSchema:
-        self.is_optional = self.is_optional or None in schema["enum"]
-        self._choices = {str(value): value for value in schema["enum"] if value is not None}
-        return {**schema, "type": "string", "enum": [*self._choices]}
+def _is_supported(field: FlatField) -> bool:
+    """Return whether the protocol has such fields."""
+    try:
+        X.from_builtins({"type": "object", "properties": {"": field.schema}}, X.ElicitRequestFormParamsRequestedSchema)
+    except DecodeError:
+        return False
+    return True
 
 
 @cached_by_type

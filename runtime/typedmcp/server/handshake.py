@@ -87,7 +87,9 @@ class Handshake:
                 self.is_done = False
                 self._on_restart(frame)
             return result
-        raise RemoteError(INVALID_REQUEST, f"{frame.method}: send notifications/initialized first")
+        is_own = frame.method == "notifications/initialized"
+        text = " is a notification and has no id" if is_own else ": send notifications/initialized first"
+        raise RemoteError(INVALID_REQUEST, f"{frame.method}{text}")
 
     def handle_notification(self, frame: Frame) -> RequestMetadata | None:
         """Open the session if a notification says so, and return the client's metadata then."""

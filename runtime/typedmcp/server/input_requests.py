@@ -34,7 +34,7 @@ from typedmcp.errors import (
     RequestTimeoutError,
     UsageError,
 )
-from typedmcp.protocol.backends import to_model, to_plain, to_struct
+from typedmcp.protocol.backends import check_struct, to_model, to_plain, to_struct
 from typedmcp.protocol.codec import Notification
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import Frame, RequestId
@@ -53,6 +53,7 @@ __all__ = ["InputRequests", "check_requests"]
 
 D = dialect.structs
 
+_RECIPE = "to ask on an event, let a tool wait for it and ask (docs/servers.md#asking-on-an-event)"
 _NO_STATE = "without requestState, no question was asked"
 
 
@@ -112,9 +113,9 @@ class InputRequests:
     async def ask(self, ctx: Context, requests: Mapping[str, Any]) -> dict[str, Any]:
         """Return the client's results for some requests, by the same keys, as `Context.ask` describes."""
         if ctx.id is None or not ctx.method_codec.accepts_input:
-            raise InputUnavailableError(f"{ctx.method} cannot ask the client for input")
+            raise InputUnavailableError(f"{ctx.method} cannot ask the client for input; {_RECIPE}")
         if ctx.is_answered:
-            raise InputUnavailableError(f"{ctx.method} has its response already: it cannot ask the client for input")
+            raise InputUnavailableError(f"{ctx.method} has its response already: {_RECIPE}")
         if ctx.cancelled:
             raise InputUnavailableError(f"{ctx.method} was cancelled: it cannot ask the client for input")
         requests = self._check(ctx, requests)
@@ -288,11 +289,15 @@ def check_requests(ctx: Context, requests: Mapping[str, Any]) -> Mapping[str, An
         raise UsageError(f"{len(requests)} input requests in one round; the limit is {limit} (input_requests)")
     declared = known_capabilities(to_builtins(ctx.client_capabilities), ctx.revision)
     for key, request in requests.items():
+        encode_json(to_plain(request))  # raises here, where the handler asks, rather than when it is sent
+        try:
+            check_struct(to_struct(request))
+        except DecodeError as error:
+            raise UsageError(f"the input request {format_value(key)} is wrong: {error}") from None
         if missing := missing_capabilities(request, declared):
             raise MissingCapabilityError(missing)
         if (fault := find_request_fault(request)) is not None:
             raise UsageError(f"the input request {format_value(key)} is wrong: {fault}")
-        encode_json(to_plain(request))  # raises here, where the handler asks, rather than when it is sent
     return {key: _without_context(ctx, request, declared) for key, request in requests.items()}
 
 

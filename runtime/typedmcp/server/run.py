@@ -17,7 +17,7 @@ from typedmcp.protocol.option_checks import check_integer, option_names, unknown
 from typedmcp.server.config import CANCELLATION_SHARE, ServerConfig, ServerOptions, as_config
 from typedmcp.server.connection import ServerConnection
 from typedmcp.transports import Transport, missing_members
-from typedmcp.transports.concurrency import new_event_loop
+from typedmcp.transports.concurrency import is_in_event_loop, new_event_loop
 from typedmcp.transports.stdio import stdio
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ def _check_descriptors() -> None:
 
 def _run(main: Coroutine[Any, Any, None], grace: float) -> None:
     """Run a coroutine like `asyncio.Runner`, but give the remaining tasks no more than `grace` seconds to end."""
-    if _is_running():
+    if is_in_event_loop():
         main.close()
         raise UsageError("an event loop is running already: await typedmcp.serve_async there")
     loop = new_event_loop()
@@ -209,11 +209,3 @@ def _run(main: Coroutine[Any, Any, None], grace: float) -> None:
             loop.run_until_complete(loop.shutdown_asyncgens())
         finally:
             loop.close()
-
-
-def _is_running() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

@@ -14,16 +14,17 @@ from functools import partial, wraps
 from types import GeneratorType, coroutine
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from typedmcp.errors import RequestTimeoutError
+from typedmcp.errors import RequestTimeoutError, UsageError
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
 __all__ = [
-    "FairLimit", "ThreadLimiter", "is_awaitable", "limit_time", "must_await", "name_function", "new_event_loop",
-    "resume", "run_in_daemon_thread",
+    "FairLimit", "ThreadLimiter", "is_awaitable", "is_in_event_loop", "limit_time", "must_await", "name_function",
+    "new_event_loop", "resume", "run_in_daemon_thread",
 ]  # fmt: skip
 
+_REMEDY: Final = "make the function async, and write `await`"
 _NOBODY = object()
 _LIBRARY: Final = (os.path.dirname(os.path.dirname(__file__)), os.path.dirname(asyncio.__file__))
 """The folders of the functions that call and await those of users."""
@@ -75,7 +76,7 @@ class _MustAwait(Coroutine[Any, Any, Any]):
 
     def _reject(self, *_: object) -> Any:
         self._inner.close()  # otherwise Python says once more, later, that it was not awaited
-        raise TypeError(f"{self.__qualname__}() was not awaited; make the function async, and write `await`")
+        raise TypeError(f"{self.__qualname__}() was not awaited; {_REMEDY}")
 
     __str__ = __format__ = __iter__ = _reject
 
@@ -90,8 +91,27 @@ class _MustAwait(Coroutine[Any, Any, Any]):
 
 
 def must_await(function: F) -> F:
-    """Let an async method return a coroutine that cannot be used like its result."""
-    return cast(F, wraps(function)(lambda *args, **options: _MustAwait(function(*args, **options))))
+    """Let an async method return a coroutine that cannot be used like its result.
+
+    It raises `UsageError` where no event loop runs, as in the thread of a function that is not async.
+    """
+
+    @wraps(function)
+    def call(*args: Any, **options: Any) -> _MustAwait:
+        if not is_in_event_loop():
+            raise UsageError(f"{function.__qualname__}() cannot be awaited in a thread; {_REMEDY}")
+        return _MustAwait(function(*args, **options))
+
+    return cast(F, call)
+
+
+def is_in_event_loop() -> bool:
+    """Return whether an event loop is running in this thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def name_function(task: asyncio.Task[Any]) -> str:

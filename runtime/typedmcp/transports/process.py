@@ -21,10 +21,10 @@ from typing import Final
 
 from mcpspec.support.error_text import escape_unprintable
 from typedmcp.transports.child import KILL, Child, ProcessGroup
-from typedmcp.transports.concurrency import limit_time
+from typedmcp.transports.concurrency import limit_time, run_in_daemon_thread
 from typedmcp.transports.files import FileTransport
 from typedmcp.transports.process_parameters import StdioServerParameters, child_environment, start_errors
-from typedmcp.transports.stderr_text import StderrText
+from typedmcp.transports.stderr_text import ProbeNoise, StderrText
 from typedmcp.transports.streams import StreamTransport
 from typedmcp.transports.watchdog import Watchdog
 
@@ -48,7 +48,7 @@ class ProcessTransport:
 
     network: Final = "pipe"
 
-    def __init__(self, parameters: StdioServerParameters, resources: AsyncExitStack) -> None:
+    def __init__(self, parameters: StdioServerParameters, resources: AsyncExitStack, noise: ProbeNoise | None) -> None:
         self._parameters = parameters
         kind = StreamTransport if HAS_PROCESS_GROUPS else FileTransport
         self._stderr = StderrText(parameters.encoding, parameters.stderr if callable(parameters.stderr) else None)
@@ -62,7 +62,10 @@ class ProcessTransport:
             resources.push_async_callback(self._stdout.close)
             lines: StreamTransport | FileTransport | None = None
             stderr = {"inherit": None, "drop": subprocess.DEVNULL}.get(str(parameters.stderr), subprocess.PIPE)
-            if stderr == subprocess.PIPE:
+            if stderr is None and noise is not None:
+                stderr_read, stderr = _open_pipe(ends)
+                run_in_daemon_thread(noise.pass_on, os.dup(stderr_read))
+            elif stderr == subprocess.PIPE:
                 stderr_read, stderr = _open_pipe(ends)
                 lines = kind(stderr_read, stderr_read)
                 resources.push_async_callback(lines.close)
@@ -91,15 +94,15 @@ class ProcessTransport:
         self._supervisor.add_done_callback(_supervisors.discard)
 
     @classmethod
-    async def start(cls, parameters: StdioServerParameters) -> ProcessTransport:
-        """Start a child process.
+    async def start(cls, parameters: StdioServerParameters, noise: ProbeNoise | None = None) -> ProcessTransport:
+        """Start a child process. `noise` passes on its standard error, if that is inherited.
 
         Raises `ConnectionLostError` if the command does not exist or cannot be executed. Raises `UsageError` if the
         working directory does not exist, or if a parameter contains a NUL or is not a string.
         """
         async with AsyncExitStack() as resources:
             with start_errors(parameters):
-                transport = cls(parameters, resources)
+                transport = cls(parameters, resources, noise)
         try:
             await asyncio.sleep(0)  # once the supervisor has begun, it always ends the child
         except asyncio.CancelledError:

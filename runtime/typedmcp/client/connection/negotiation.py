@@ -108,6 +108,9 @@ _FINAL: Final = (AuthorizationRequiredError, ServerBusyError)
 _LEGACY_REFUSALS: Final = frozenset((METHOD_NOT_FOUND, INVALID_REQUEST, INVALID_PARAMS))
 """The codes with which legacy servers refuse `server/discover`."""
 
+_AFTER_STRAY: Final = 1.0
+"""Seconds that a server has for the response to `server/discover` once it has printed a line that is not JSON."""
+
 
 @dataclass(frozen=True)
 class _Negotiation:
@@ -135,10 +138,14 @@ class _Negotiation:
         """Try `server/discover` first and the handshake second. Once `initialize` is sent, its result decides.
 
         A modern server that is slow to start rejects `initialize`. Then its late response to `server/discover` counts.
+        A line that is not JSON may be the answer to the probe, or come before a server starts.
         """
         discovery = asyncio.create_task(self._discover())
+        answers: list[asyncio.Future[Any]] = [discovery, self.session.stray_line]
         try:
-            await asyncio.wait([discovery], timeout=probe)
+            await asyncio.wait(answers, timeout=probe, return_when=asyncio.FIRST_COMPLETED)
+            if self.session.stray_line.done():
+                await asyncio.wait([discovery], timeout=min(probe, _AFTER_STRAY))
             while self.session.is_signing_in and not discovery.done():
                 await asyncio.wait([discovery], timeout=probe)
             if discovery.done() and (server := discovery.result()) is not None:
@@ -162,7 +169,10 @@ class _Negotiation:
         identity = self.identity
         try:
             raw = await self._request_discovery()
-            names = _strings(msgspec.json.decode(raw, type=dict[str, Any]).get("supportedVersions"))
+            result = msgspec.json.decode(raw, type=dict[str, Any])
+            names = _strings(result.get("supportedVersions"))
+            if "protocolVersion" in result:
+                self.session.reader.reject_handshake("the server answered with the id of server/discover")
         except (RemoteError, HttpStatusError, RequestTimeoutError, ProtocolError) as error:
             if not self._may_be_legacy(error):
                 raise

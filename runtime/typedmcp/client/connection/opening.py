@@ -37,6 +37,7 @@ from typedmcp.limits import DEFAULT_LIMITS, Limits
 from typedmcp.revisions.features import FEATURES
 from typedmcp.transports import Transport
 from typedmcp.transports.redaction import redact_url
+from typedmcp.transports.stderr_text import ProbeNoise
 
 if TYPE_CHECKING:
     from typedmcp.client.http.endpoint import Endpoint
@@ -97,8 +98,7 @@ class SessionOpener:
 
         Raises the errors of `open_target`, `negotiate` and calls, and `ConnectionLostError` if the client is closed.
         """
-        has_choice = self.identity.modern and self.identity.legacy
-        key = target_key(self.target) if has_choice else None
+        key = target_key(self.target) if self._has_choice else None
         try:
             session, server = await self._open_session(None if key is None else _recall(key))
         except Error as error:
@@ -108,6 +108,11 @@ class SessionOpener:
         if key is not None:
             _remember(key, server.revision, self.endpoint is not None and session.heads is None)
         return session, server
+
+    @property
+    def _has_choice(self) -> bool:
+        """True if the server decides whether there is a handshake."""
+        return bool(self.identity.modern and self.identity.legacy)
 
     async def _open_session(self, known: _KnownServer | None) -> tuple[ClientSession, ServerDescription]:
         last_revision = None if known is None else known.revision
@@ -122,23 +127,28 @@ class SessionOpener:
 
     async def _open_stream(self, last_revision: str | None) -> tuple[ClientSession, ServerDescription]:
         """Open a session over a transport. If `server/discover` ends the server, start it again without it."""
-        transport = await self._open_transport()
+        noise = ProbeNoise("server/discover") if self._has_choice and not _has_handshake(last_revision) else None
+        transport = await self._open_transport(noise)
+        revision: str | None = None
         try:
-            return await self._negotiate(StreamSession(transport, self.incoming, self._limits), last_revision)
+            opened = await self._negotiate(StreamSession(transport, self.incoming, self._limits), last_revision)
+            revision = opened[1].revision if _has_handshake(opened[1].revision) else None
+            return opened
         except RequestTimeoutError:
             raise
         except ConnectionLostError:
             if not self._can_initialize_instead(transport, last_revision):
                 raise
+        finally:
+            if noise is not None:
+                noise.end(revision)
         transport = await self._open_transport()
         session = StreamSession(transport, self.incoming, self._limits)
         return await self._negotiate(session, self.identity.legacy[0])
 
     def _can_initialize_instead(self, transport: Transport, last_revision: str | None) -> bool:
         """Return whether `server/discover` may have ended the server, so that it may work without."""
-        was_initialized = last_revision is not None and FEATURES[last_revision].has_handshake
-        has_choice = self.identity.modern and self.identity.legacy and not was_initialized
-        if not has_choice or self.is_closed or not can_reopen(self.target):
+        if not self._has_choice or _has_handshake(last_revision) or self.is_closed or not can_reopen(self.target):
             return False
         status: int | None = getattr(transport, "exit_status", None)
         text = "the server ended after server/discover; it is started again and initialized without"
@@ -200,8 +210,8 @@ class SessionOpener:
             raise
         return session, server
 
-    async def _open_transport(self) -> Transport:
-        opening = open_target(self.target)
+    async def _open_transport(self, noise: ProbeNoise | None = None) -> Transport:
+        opening = open_target(self.target, noise)
         transport = await self._in_time(opening, f"{describe_target(self.target)}: no connection")
         if self.is_closed:
             await transport.close()
@@ -221,6 +231,10 @@ class SessionOpener:
 def closed_error() -> ConnectionLostError:
     """Return the error for a client that has been closed."""
     return ConnectionLostError("the client has been closed")
+
+
+def _has_handshake(revision: str | None) -> bool:
+    return revision is not None and FEATURES[revision].has_handshake
 
 
 def _recall(key: str) -> _KnownServer | None:

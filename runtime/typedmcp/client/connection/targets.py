@@ -17,6 +17,7 @@ from typedmcp.transports import Transport, missing_members
 from typedmcp.transports.process import ProcessTransport
 from typedmcp.transports.process_parameters import StdioServerParameters
 from typedmcp.transports.redaction import redact_url
+from typedmcp.transports.stderr_text import ProbeNoise
 from typedmcp.transports.streams import StreamTransport
 
 if TYPE_CHECKING:
@@ -74,17 +75,17 @@ def _run_file(text: str) -> StdioServerParameters:
     return StdioServerParameters(runner, (path,))
 
 
-async def open_target(target: Target) -> Transport:
-    """Open a transport to any target but a URL.
+async def open_target(target: Target, noise: ProbeNoise | None = None) -> Transport:
+    """Open a transport to any target but a URL. `noise` passes on what a process writes to standard error.
 
     Raises `UsageError` for an invalid target, and `ConnectionLostError` if it cannot be reached.
     """
     if isinstance(target, StdioServerParameters):
-        return await ProcessTransport.start(target)
+        return await ProcessTransport.start(target, noise)
     if isinstance(target, str):
         return await _open_address(target)
     if isinstance(target, Sequence):
-        return await ProcessTransport.start(_to_parameters(cast("Sequence[Any]", target)))
+        return await ProcessTransport.start(_to_parameters(cast("Sequence[Any]", target)), noise)
     if not missing_members(target):
         return cast(Transport, target)
     if type(target) in (int, float, dict):  # a type checker rejects these

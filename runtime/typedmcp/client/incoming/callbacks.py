@@ -27,6 +27,7 @@ from typedmcp.errors import (
     to_invalid_params,
 )
 from typedmcp.observers import Instrumentation, MessageInfo, default_instrumentation
+from typedmcp.protocol.backends import check_struct
 from typedmcp.protocol.input_checks import find_answer_fault, find_request_fault
 from typedmcp.revisions.capabilities import client_capabilities, missing_capabilities
 from typedmcp.revisions.features import methods_of, structs_of
@@ -195,7 +196,10 @@ def _to_message_result(value: Any) -> D.CreateMessageResult:
         return D.CreateMessageResult(role="assistant", model="unknown", content=D.TextContent(text=value))
     if not isinstance(value, D.CreateMessageResult):
         raise UsageError(f"sample returned {type(value).__name__}, expected CreateMessageResult or str")
-    return value
+    try:
+        return check_struct(value)
+    except DecodeError as error:
+        raise UsageError(f"sample returned a wrong CreateMessageResult: {error}") from None
 
 
 def _to_consent(value: Any) -> D.ElicitResult:

@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from mcpspec.support.error_text import format_value
 from mcpspec.support.objects import is_object
 from typedmcp.errors import Error, ProtocolError, RemoteError
 from typedmcp.limits import Limits
@@ -148,7 +149,14 @@ class MessageReader(msgspec.Struct, eq=False):
         if kind is not None:
             method = None if call is None else call.method
             self.listener.report(Diagnostic(kind, _UNEXPECTED_RESPONSES[kind], method, id, error=error))
+            if error is None:
+                self.reject_handshake(f"the server answered with the id {format_value(id)}")
         return call
+
+    def reject_handshake(self, fault: str) -> None:
+        """End `initialize`, if that is open, because of a result without its id: no other result can arrive then."""
+        for call in [call for call in self._requests.calls.values() if call.method == "initialize"]:
+            self._reject(call.id, ProtocolError(fault), None)
 
     def _find_fault(self, id: RequestId | None, own: Collection[Call] | None) -> str | None:
         """Return why a response with this id must not answer a call, or None if it may."""
@@ -267,7 +275,9 @@ class MessageReader(msgspec.Struct, eq=False):
         It gets no response: two peers that answered invalid messages would never stop.
         """
         self.listener.report(Diagnostic(DiagnosticKind.MALFORMED, invalid.reason, id=id))
-        if id is not None and id in self._requests.calls:
+        if id is None and not invalid.is_answerable:
+            self.reject_handshake(f"the server answered with an invalid message: {invalid.reason}")
+        elif id in self._requests.calls:
             self._reject(id, ProtocolError(f"the response is not a valid message: {invalid.reason}"), own)
 
 

@@ -83,6 +83,8 @@ class ClientSession(ABC):
         """True once no further call can be made."""
         self.end_event: asyncio.Event = asyncio.Event()
         """Set once all open calls have failed."""
+        self.stray_line: asyncio.Future[bytes] = self._loop.create_future()
+        """The beginning of the first line of the server that is not JSON."""
 
     # Calls
 

@@ -42,7 +42,6 @@ class StreamSession(ClientSession):
         self._framer = Framer(limits.message_bytes, limits.message_depth)
         self._out: list[bytes] = []
         self._is_flush_scheduled = False
-        self._stray_line = b""
         self._is_silent = True
         self._timer: asyncio.TimerHandle | None = None
         self._reading = self._loop.create_task(self._read())
@@ -196,11 +195,13 @@ class StreamSession(ClientSession):
 
     def _describe_stray_line(self) -> str:
         """Return the end of an error about a server that printed something else than messages."""
-        return f"; it printed {_quote(self._stray_line)}, which is not a message of MCP" if self._stray_line else ""
+        line = self.stray_line
+        return f"; it printed {_quote(line.result())}, which is not a message of MCP" if line.done() else ""
 
     def _on_stray_line(self, start: bytes) -> None:
         """Report a line that is not JSON, and remember the first: the process may not be a server at all."""
-        self._stray_line = self._stray_line or start[:_SHOWN_CHARACTERS]
+        if not self.stray_line.done():
+            self.stray_line.set_result(start[:_SHOWN_CHARACTERS])
         text = f"the server printed {_quote(start)}, which is not a message of MCP; a server prints to standard error"
         self.reader.listener.report(Diagnostic(DiagnosticKind.MALFORMED, text))
 

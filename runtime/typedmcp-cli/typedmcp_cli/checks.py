@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from typedmcp import dialect
-from typedmcp.app.tools import is_recommended_name
-from typedmcp.protocol.headers import header_params
+from typedmcp.building import header_params
+from typedmcp.types import Prompt, Resource, Tool
 from typedmcp_schemas.hosts import Finding, check_collisions, check_descriptions, check_schemas, check_tool_name
 
 __all__ = ["check_completions", "check_items"]
 
-D = dialect.structs
-
 
 def check_items(
-    tools: Sequence[D.Tool], prompts: Sequence[D.Prompt], resources: Sequence[Any], page: int | None
+    tools: Sequence[Tool],
+    prompts: Sequence[Prompt],
+    resources: Sequence[Any],
+    page: int | None,
+    is_recommended_name: Callable[[str], bool],
 ) -> Iterator[Finding]:
-    """Yield the findings about the items of a server, in their order."""
+    """Yield the findings about the items of a server, in their order. `page` is the size of pages of lists, if any."""
     for tool in tools:
         item = f"tool {tool.name}"
         yield from check_tool_name(tool.name, is_valid=is_recommended_name(tool.name))
@@ -33,7 +34,7 @@ def check_items(
         missing = [each.name for each in prompt.arguments or () if not each.description]
         yield from check_descriptions(f"prompt {prompt.name}", prompt.description, missing)
     for resource in resources:
-        uri = resource.uri if isinstance(resource, D.Resource) else resource.uri_template
+        uri = resource.uri if isinstance(resource, Resource) else resource.uri_template
         yield from check_descriptions(f"resource {uri}", resource.description)
     for kind, count in Counter(type(item).__name__ for item in (*tools, *prompts, *resources)).items():
         if page is not None and count > page:

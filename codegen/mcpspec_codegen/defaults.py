@@ -22,8 +22,8 @@ _KINDS = {"bool": "boolean", "int": "integer", "str": "string"}
 def add_defaults(document: Schema, defaults: Defaults) -> Schema:
     """Return a normalised document whose definitions state their defaults, as member → value.
 
-    The first entry for a member also holds for the other definitions that require it with the same type, such as those
-    that TypeScript derives from `Result`. A definition's own entry takes precedence.
+    The first entry for a member also holds for the other definitions that require it with the same JSON types and allow
+    the value, such as those that TypeScript derives from `Result`. A definition's own entry takes precedence.
     """
     defs = document["$defs"]
     return {"$defs": {name: _with_defaults(name, node, defs, defaults) for name, node in defs.items()}}
@@ -33,8 +33,8 @@ def _with_defaults(name: str, node: Schema, defs: dict[str, Schema], defaults: D
     found: dict[str, str | int | bool] = {}
     for definition in dict.fromkeys([name, *defaults]):
         for member, value in defaults.get(definition, {}).items():
-            holds = _explain(value, definition, member, defs) is None
-            if holds and _required(node, member) == _required(defs[definition], member):
+            holds = all(_explain(value, each, member, defs) is None for each in (definition, name))
+            if holds and _types(node, member) == _types(defs[definition], member):
                 found.setdefault(member, value)
     return {**node, "x": {**node["x"], "defaults": found}} if found else node
 
@@ -43,6 +43,10 @@ def _required(node: Schema, member: str) -> Schema | None:
     """Return the type of a member that a definition requires."""
     found: Schema | None = node.get("properties", {}).get(member) if member in node.get("required", []) else None
     return found
+
+
+def _types(node: Schema, member: str) -> list[str]:
+    return type_names(node["properties"][member])
 
 
 def check_defaults(documents: list[Schema], defaults: Defaults, file: str) -> None:

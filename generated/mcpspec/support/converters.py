@@ -17,7 +17,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import force_setattr
 
-from mcpspec.support.members import declared_members, holds_objects, is_open, is_struct
+from mcpspec.support.members import declared_members, holds_objects, is_open, is_struct, members_of
 from mcpspec.support.null import NULL
 from mcpspec.support.objects import spread_union
 from mcpspec.support.structs import OpenObject, build_open_object, copier, to_builtins
@@ -321,7 +321,7 @@ def open_converter(source: Any, target: Any) -> Converter:
     """
     make: Callable[[Any], Any] = target.__decoder__() if is_open(target) else _copy
     mine = declared_members(source) if is_open(source) else {}
-    theirs = declared_members(target) if is_open(target) else {}
+    theirs = declared_members(target) if is_open(target) else _struct_members(target) if is_struct(target) else {}
     is_schema = source.__name__ in _SCHEMAS
     removed = [wire for wire in mine if wire not in theirs and not is_schema]
     implied = {wire: IMPLIED[wire] for wire, (_, required) in theirs.items() if required and wire in IMPLIED}
@@ -339,6 +339,13 @@ def open_converter(source: Any, target: Any) -> Converter:
             return plain
 
     return convert
+
+
+def _struct_members(kind: type[msgspec.Struct]) -> dict[str, tuple[Any, bool]]:
+    """Return the members of a struct as those of an open object, with its tag."""
+    members = {each.wire: (each.hint, not each.optional) for each in members_of(kind).values()}
+    tag = kind.__struct_config__.tag_field
+    return members if tag is None else {tag: (str, True), **members}
 
 
 def _copy(value: dict[str, Any]) -> dict[str, Any]:

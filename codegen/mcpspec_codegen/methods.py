@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -230,16 +230,20 @@ def check_constants(methods: list[MethodDefinition], codes: dict[str, int], file
             raise SchemaError(file, f"/$defs/{method.message}", reason)
 
 
-def read_error_codes(document: Schema, known: dict[str, int], file: str) -> dict[str, int]:
+def read_error_codes(
+    document: Schema, known: dict[str, int], file: str, *, is_carried_over: bool = False
+) -> dict[str, int]:
     """Collect JSON-RPC error codes by constant name: the known ones, and those in the schema.
 
-    Raises `SchemaError` for a code whose constant would have the name of another.
+    Known codes that are carried over from an older revision give way to those of the schema. Raises `SchemaError` for a
+    code whose constant would have the name of another.
     """
-    codes = dict(known)
-    for name, node in document["$defs"].items():
-        code = node.get("properties", {}).get("code", {}).get("const")
-        if isinstance(code, int) and code not in codes.values():
-            owner = node["x"].get("origin", [name])[0]
+    found = [*_codes_of(document)]
+    renumbered = {_code_name(owner) for owner, _ in found} if is_carried_over else set[str]()
+    kept = {code for _, code in found}
+    codes = {name: code for name, code in known.items() if code in kept or name not in renumbered}
+    for owner, code in found:
+        if code not in codes.values():
             constant = _code_name(owner)
             if constant in codes or constant in _RESERVED:
                 other = f"the code {codes[constant]}" if constant in codes else "another constant"
@@ -247,6 +251,14 @@ def read_error_codes(document: Schema, known: dict[str, int], file: str) -> dict
                 raise SchemaError(file, pointer_text(("$defs", owner)), reason)
             codes[constant] = code
     return codes
+
+
+def _codes_of(document: Schema) -> Iterator[tuple[str, int]]:
+    """Yield the codes that definitions state, each with the definition of the schema that it is from."""
+    for name, node in document["$defs"].items():
+        code = node.get("properties", {}).get("code", {}).get("const")
+        if isinstance(code, int):
+            yield node["x"].get("origin", [name])[0], code
 
 
 def _code_name(definition: str) -> str:

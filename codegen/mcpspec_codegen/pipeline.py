@@ -326,10 +326,10 @@ class _Compiler:
     def methods(self, source: Source, flat: Schema) -> tuple[list[MethodDefinition], dict[str, int]]:
         """Read the methods and the error codes of a source."""
         senders = self.supplement["senders"].get(source.version, {})
-        known_codes = (
-            {} if source.is_extension else self.supplement["error_codes"][self._stating("error_codes", source)]
-        )
-        methods, codes = read_methods(flat, senders, source.file), read_error_codes(flat, known_codes, source.file)
+        stating = source.version if source.is_extension else self._stating("error_codes", source)
+        known = {} if source.is_extension else self.supplement["error_codes"][stating]
+        methods = read_methods(flat, senders, source.file)
+        codes = read_error_codes(flat, known, source.file, is_carried_over=stating != source.version)
         if not source.is_extension and not any(
             method.is_sent_by("client") and method.kind == "request" for method in methods
         ):

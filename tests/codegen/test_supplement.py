@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from mcpspec_codegen.defaults import Defaults, add_defaults
+from mcpspec_codegen.errors import SchemaError
+from mcpspec_codegen.methods import read_error_codes
 from mcpspec_codegen.normalise import normalise
 from mcpspec_codegen.pipeline import find_gaps
 from tests.cases import each
@@ -157,3 +159,12 @@ def test_a_default_for_a_later_type_of_a_member_is_left_out(tmp_path: Path) -> N
     text = (tmp_path / f"output/mcpspec/v{_LATER.replace('-', '_')}/structs.py").read_text(encoding="utf-8")
     assert "ttl_ms: str\n" in text
     assert 'constant("private")' in text
+
+
+def test_a_code_that_is_carried_over_gives_way_to_that_of_the_schema() -> None:
+    document: Schema = {"$defs": {"HeaderMismatchError": {"properties": {"code": {"const": -5}}, "x": {}}}}
+    known = {"HEADER_MISMATCH": -32020, "OTHER_CODE": -1}
+    found = read_error_codes(document, known, "a.json", is_carried_over=True)
+    assert found == {"OTHER_CODE": -1, "HEADER_MISMATCH": -5}
+    with pytest.raises(SchemaError, match="the code -5 and the code -32020 would both be named"):
+        read_error_codes(document, known, "a.json")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -13,6 +16,7 @@ from pydantic import BaseModel
 import typedmcp
 from tests.server.scripted import run
 from tests.spoken import MODERN_REVISION
+from typedmcp_cli.command_line import run_command_line
 from typedmcp_mcp1 import ClientSession, McpError
 from typedmcp_mcp1.server.fastmcp import Context, FastMCP
 from typedmcp_mcp1.server.fastmcp.exceptions import ToolError
@@ -227,5 +231,33 @@ def test_a_server_speaks_newer_revisions_when_it_is_told_to() -> None:
         async with typedmcp.connect(newest.low_level.configure()) as client:
             assert client.revision == MODERN_REVISION
             assert (await client.call_tool("add", {"a": 1, "b": 2})).structured_content == {"result": 3}
+
+    run(main)
+
+
+def test_the_command_serves_the_servers_of_mcp_1(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from typedmcp_mcp1.server.fastmcp import FastMCP\nmcp = FastMCP('x')\n@mcp.tool()\n"
+        "def add(a: int, b: int) -> int:\n    return a + b\n"
+    )
+    assert run_command_line(["call", str(program), "add", "a=1", "b=2"]) == 0
+    assert run_command_line(["list", str(program)]) == 0
+    start = ["--", sys.executable, "-P", "-m", "typedmcp", "run", str(program)]
+    assert run_command_line(["call", "add", "a=1", "b=2", *start]) == 0
+    assert capfd.readouterr().out == "3\nTools\n  add  a b\n3\n"
+
+
+def test_typedmcp_says_how_it_serves_a_server_of_mcp_1() -> None:
+    async def main() -> None:
+        for kind, remedy in ((FastMCP("x"), "server.low_level.configure()"), (Server("x"), "server.configure()")):
+            with pytest.raises(typedmcp.UsageError, match=re.escape(remedy)):
+                typedmcp.asgi(kind)
+            with pytest.raises(typedmcp.UsageError, match=re.escape(remedy)):
+                async with typedmcp.connect(kind):
+                    pass
+        configured: Any = FastMCP("x", token_verifier=object(), auth=None)
+        with pytest.raises(typedmcp.UsageError, match="start the program with Python"):
+            configured.__typedmcp_config__()
 
     run(main)

@@ -8,7 +8,7 @@ import importlib.util
 import os
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +17,7 @@ import typedmcp.dialect.methods as methods
 from typedmcp import Server, ServerConfig
 from typedmcp.building import escape_controls
 from typedmcp.dialect.handlers import ServerStub
+from typedmcp.errors import UsageError
 from typedmcp_cli.references import ServerReference, require_reference
 from typedmcp_cli.status import FAILED, CommandExit, suggest_names
 
@@ -36,7 +37,7 @@ def find_server(text: str) -> tuple[ServerReference, object | None]:
     there are several servers, or if the named object is not a server.
     """
     reference = require_reference(text)
-    names = vars(_load(reference))
+    names = {name: _to_config(value) for name, value in vars(_load(reference)).items()}
     if reference.name is not None:
         return reference, _named_server(reference, names)
     found = {name: value for name in _USUAL_NAMES if _is_server(value := names.get(name))}
@@ -46,6 +47,18 @@ def find_server(text: str) -> tuple[ServerReference, object | None]:
         raise CommandExit(f"{text} has several servers; choose {choices}")
     # of a server, its configuration and its application, the last one has the most options
     return reference, max(found.values(), key=_count_layers, default=None)
+
+
+def _to_config(value: object) -> object:
+    """Return the configuration of a server of another kind, such as those of `typedmcp_mcp1`; other objects unchanged.
+
+    Such a class has a method `__typedmcp_config__`. Raises `CommandExit` if the server cannot be served from outside.
+    """
+    make: Callable[[object], object] | None = getattr(type(value), "__typedmcp_config__", None)
+    try:
+        return value if make is None else make(value)
+    except UsageError as error:
+        raise CommandExit(str(error)) from None
 
 
 def _handler_of(value: object) -> object:

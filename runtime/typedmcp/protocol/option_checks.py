@@ -40,10 +40,12 @@ def check_names(subject: str, options: Mapping[str, Any], known: type, remedy: s
         raise TypeError(unknown_option(min(unknown), sorted(names), f" of {subject}") + remedy)
 
 
-def check_seconds(name: str, value: object) -> None:
-    """Raise `UsageError` if an option is not a number."""
+def check_seconds(name: str, value: object, *, is_positive: bool = False) -> None:
+    """Raise `UsageError` if an option is not a number, or not positive if it has to be."""
     if not isinstance(value, (int, float)):
         raise UsageError(f"{name} must be a number of seconds, not {value!r}")
+    if is_positive and not value > 0:
+        raise UsageError(f"{name} must be positive, not {value:g}")
 
 
 def check_grace(grace: Any) -> None:

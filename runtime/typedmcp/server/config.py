@@ -365,9 +365,7 @@ def _check_options(handler: object, options: ServerOptions) -> None:
         _check_methods(options["methods"], codec)
     check_grace(grace)
     if (input_timeout := options.get("input_timeout")) is not None:
-        check_seconds("input_timeout", input_timeout)
-        if input_timeout <= 0:
-            raise UsageError(f"input_timeout must be positive, not {input_timeout:g}")
+        check_seconds("input_timeout", input_timeout, is_positive=True)
     check_limits(options.get("limits", DEFAULT_LIMITS))
     check_flag("strict", options.get("strict", False))
     # What is no signer may be a key, which no message should show.

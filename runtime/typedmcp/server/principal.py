@@ -24,9 +24,7 @@ def check_scopes(name: str, scopes: Sequence[str]) -> tuple[str, ...]:
         if not isinstance(scope, str) or not _SCOPE.fullmatch(scope):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(f"{name}: {scope!r} is not a scope; expected a text without spaces, such as 'files:write'")
         if scope == "offline_access":
-            raise UsageError(
-                f"{name}: offline_access is between clients and authorization servers; no request needs it"
-            )
+            raise UsageError(f"{name}: offline_access is between clients and authorization servers, not for requests")
     return tuple(dict.fromkeys(scopes))
 
 
@@ -48,6 +46,10 @@ class Principal(msgspec.Struct, frozen=True):
     """The OAuth client that the token was issued to."""
     claims: Mapping[str, Any] = {}
     """All members of the token or of its introspection, as the authorization server wrote them."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.scopes, frozenset):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"scopes must be a frozenset, such as frozenset({{'files:read'}}), not {self.scopes!r}")
 
     @property
     def key(self) -> str:

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from typedmcp.errors import InvalidParamsError, UsageError
+from typedmcp.protocol.option_checks import check_seconds
 from typedmcp_schemas.nesting import encode_json
 
 __all__ = ["DEFAULT_TTL", "StateSigner", "UsedStates", "VerifiedState", "state_binding"]
@@ -68,8 +69,7 @@ class StateSigner:
             raise UsageError("key must be bytes, not a string; encode it, or use bytes.fromhex")
         if key is not None and len(key) < _MIN_KEY_BYTES:
             raise UsageError(f"key must have at least {_MIN_KEY_BYTES} bytes, not {len(key)}")
-        if ttl <= 0:
-            raise UsageError(f"ttl must be positive, not {ttl:g}")
+        check_seconds("ttl", ttl, is_positive=True)
         self.is_shared: bool = key is not None
         """True if other processes may have the same key."""
         self.single_use: bool = single_use

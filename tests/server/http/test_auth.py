@@ -808,6 +808,7 @@ async def test_without_auth_there_is_no_resource_metadata() -> None:
         ({"scopes": ["offline_access"]}, "offline_access is between clients and authorization servers"),
         ({"verify": []}, "verify must be a function"),
         ({"verify": ["token"]}, "verify must be a function"),
+        ({"verify": object()}, "verify must be a function"),
         ({"implies": ["a"]}, "implies must be a mapping"),
         ({"implies": {"write": "read"}}, "the values are lists"),
     ],
@@ -816,6 +817,24 @@ def test_wrong_options_of_auth_are_rejected(options: dict[str, Any], says: str) 
     known: dict[str, Any] = {"verify": verify, "resource": "https://mcp.test/mcp", "issuers": ["https://issuer.test"]}
     with pytest.raises(UsageError, match=says):
         Auth(**{**known, **options})
+
+
+@each("scopes", [["files:read"], "files:read", {"files:read"}, None], ids=repr)
+def test_the_scopes_of_a_principal_are_a_frozenset(scopes: Any) -> None:
+    with pytest.raises(UsageError, match="scopes must be a frozenset, such as frozenset"):
+        Principal("ann", scopes)
+
+
+@in_loop
+async def test_a_verifier_that_returns_something_else_is_reported() -> None:
+    def wrong(token: str) -> Any:
+        return {"sub": token}
+
+    async with serving(auth=Auth(wrong)) as served:
+        served.bearer = "ann"
+        assert (await served.call("turn").reply()).status == 503
+        (report,) = served.reports
+        assert "a verifier returned a dict, expected a Principal or None" in repr(report.error)
 
 
 @in_loop
@@ -1033,7 +1052,9 @@ def test_endpoints_must_not_share_a_path(options: dict[str, Any]) -> None:
 @each(
     "options, text",
     [
-        ({"auth": "a token"}, "auth must be an Auth, or StaticTokens"),
+        ({"auth": "a token"}, "auth must be Auth.verify. or StaticTokens.*, not <class 'str'>"),
+        ({"auth": verify}, "auth must be Auth.verify. or StaticTokens.*, not <class 'function'>"),
+        ({"auth": {"token": "ann"}}, "auth must be Auth.verify. or StaticTokens.*, not <class 'dict'>"),
         ({"keep_alive": "3"}, "keep_alive must be a number of seconds, not '3'"),
         ({"strict": "yes"}, "strict must be True or False, not 'yes'"),
         ({"retry": "3"}, "retry must be an integer, not '3'"),

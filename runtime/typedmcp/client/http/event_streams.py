@@ -150,9 +150,9 @@ class EventStreams:
             if pending.response.done():
                 return pending.response.result()
             if stream.last_event_id is None or self._heads.modern_revision(call.method) is not None:
-                text = f"the stream ended before the result came{_suffix(failure)}"
-                if stream.tail:
-                    text += f"; it ended with: {shorten_body(stream.tail) or 'an HTML page, or other than text'}"
+                quoted = shorten_body(stream.tail) or "an HTML page, or other than text"
+                tail = f"; it ended with: {quoted}" if stream.tail else ""
+                text = f"the stream ended before the result came{_suffix(failure)}{tail}"
                 raise ConnectionLostError(text) from failure
             response = await self._resume(stream, failure)
 

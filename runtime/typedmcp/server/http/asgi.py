@@ -156,11 +156,9 @@ class AsgiApp:
         for each in (path, sse_path or "/", messages_path):
             if not each.startswith("/"):
                 raise UsageError(f"a path must begin with a slash: use '/{each}'")
-        check_seconds("keep_alive", keep_alive)
-        if not keep_alive > 0:
-            raise UsageError(f"keep_alive must be positive, not {keep_alive:g}")
-        if isinstance(auth, str):
-            raise UsageError("auth must be an Auth, or StaticTokens({token: Principal(name)}), not a string")
+        check_seconds("keep_alive", keep_alive, is_positive=True)
+        if auth is not None and not callable(getattr(auth, "principal", None)):
+            raise UsageError(f"auth must be Auth(verify) or StaticTokens({{token: Principal()}}), not {type(auth)}")
         if isinstance(store, str):
             raise UsageError("store must be a Store, such as typedmcp_redis.RedisStore(url), not a string")
         check_integer("retry", retry)

@@ -155,7 +155,8 @@ class Auth:
         implies: Implies | None = None,
         dpop: ProofVerifier | None = None,
     ) -> None:
-        verifiers = [verify] if callable(verify) else [*verify]
+        is_one = callable(verify) or not isinstance(cast(object, verify), Sequence)
+        verifiers = cast("list[Verifier]", [verify] if is_one else [*cast("Sequence[Verifier]", verify)])
         if not verifiers or not all(map(callable, verifiers)):
             raise UsageError(f"verify must be a function that returns the principal of a token, not {verify!r}")
         if dpop is not None and not callable(getattr(dpop, "check", None)):
@@ -245,7 +246,9 @@ class Auth:
         for verify in self._verifiers:
             verified = verify(token)
             principal = await verified if is_awaitable(verified) else verified
-            if isinstance(principal, Principal):
+            if principal is not None:
+                if not isinstance(principal, Principal):  # pyright: ignore[reportUnnecessaryIsInstance]
+                    raise TypeError(f"a verifier returned a {type(principal).__name__}, expected a Principal or None")
                 return principal
         return None
 

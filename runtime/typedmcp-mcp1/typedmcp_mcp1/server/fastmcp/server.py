@@ -6,13 +6,13 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
 
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 from typing_extensions import TypeVar as TypeVarWithDefault
 
-from typedmcp import Auth
+from typedmcp import Auth, ServerConfig
 from typedmcp.errors import UsageError
 from typedmcp.revisions.features import LEGACY
 from typedmcp_mcp1 import types
@@ -133,6 +133,16 @@ class FastMCP(Generic[LifespanResultT]):
     def low_level(self) -> Server[Any, Any]:
         """The server beneath: its `configure` is for typedmcp, its `run` for streams."""
         return self._mcp_server
+
+    def __typedmcp_config__(self) -> ServerConfig:
+        """Return the server for the command `typedmcp`. Raises `UsageError` if it has tokens, which `run` checks."""
+        if self._token_verifier is not None:
+            raise UsageError("a FastMCP with a token_verifier is served by its own run: start the program with Python")
+        return self._mcp_server.configure()
+
+    def __server_config__(self) -> NoReturn:
+        """Raise `UsageError`: the methods of this class are not those of a handler."""
+        raise UsageError("typedmcp serves a FastMCP as server.low_level.configure(); its own run needs nothing else")
 
     @property
     def instructions(self) -> str | None:

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
 from functools import cache, partial
-from typing import Any, Generic, TypeAlias, cast
+from typing import Any, Generic, NoReturn, TypeAlias, cast
 
 import msgspec
 from typing_extensions import TypeVar
@@ -312,6 +312,14 @@ class Server(Generic[LifespanResultT, RequestT]):
         for kind, name in _NOTIFICATIONS.items():
             config.functions[name] = partial(self._take, kind)
         return config
+
+    def __typedmcp_config__(self) -> ServerConfig:
+        """Return the server for the command `typedmcp`."""
+        return self.configure()
+
+    def __server_config__(self) -> NoReturn:
+        """Raise `UsageError`: the methods of this class are not those of a handler."""
+        raise UsageError("typedmcp serves a Server of mcp 1.x as server.configure(); its own run needs nothing else")
 
     def _make_handler(self) -> Any:
         handler: Any = _Handler()

@@ -1,6 +1,7 @@
 """Frames: the messages of a connection as the bytes on the wire, in both directions.
 
-The option `record` of servers and clients takes a `FrameSink`, which gets the frames of each connection.
+The option `on_frame` of servers and clients is a function that gets all frames. `record` takes a `FrameSink`, which
+gets the frames of each connection apart.
 `typedmcp_cli.Recorder` is one, which writes them to a file; the path of a file stands for it. Without a sink, no code
 for frames runs.
 """
@@ -17,7 +18,7 @@ from typedmcp.observers import ConnectionInfo
 from typedmcp.protocol.framing import Framer, frame_of
 from typedmcp.transports import Transport
 
-__all__ = ["FrameSink", "ObservedTransport", "OnFrame", "Sender", "check_record", "open_sink"]
+__all__ = ["FrameSink", "ObservedTransport", "OnFrame", "Sender", "check_frames", "open_sink"]
 
 Sender: TypeAlias = Literal["client", "server"]
 
@@ -42,19 +43,45 @@ class FrameSink(Protocol):
         ...
 
 
-def check_record(value: object) -> None:
-    """Raise `UsageError` for an option `record` that is neither a `FrameSink` nor the path of a file."""
+def check_frames(value: object, on_frame: object) -> None:
+    """Raise `UsageError` for options `record` and `on_frame` that cannot take frames."""
+    if on_frame is not None and not callable(on_frame):
+        raise UsageError(f"on_frame must be a function, not {on_frame!r}")
     if value is None or isinstance(value, str | PathLike):
         return
     if isinstance(value, type) or not callable(getattr(value, "open", None)):
         raise UsageError(f"record must be the path of a file, or a FrameSink such as a Recorder, not {value!r}")
 
 
-def open_sink(record: FrameSink | str | PathLike[str] | None, limits: Limits) -> FrameSink | None:
-    """Return the sink of an option `record`. A `Recorder` of `typedmcp_cli` writes a file, which is replaced.
+class _FunctionSink:
+    """Passes the frames of all connections to a function, and to a sink if there is one."""
+
+    def __init__(self, on_frame: OnFrame, sink: FrameSink | None) -> None:
+        self._on_frame, self._sink = on_frame, sink
+
+    def open(self, info: ConnectionInfo) -> OnFrame:
+        """Return the function for the frames of a new connection."""
+        on_frame = self._on_frame
+        recorded = None if self._sink is None else self._sink.open(info)
+        if recorded is None:
+            return on_frame
+
+        def on_each(sender: Sender, data: bytes) -> None:
+            recorded(sender, data)
+            on_frame(sender, data)
+
+        return on_each
+
+
+def open_sink(
+    record: FrameSink | str | PathLike[str] | None, limits: Limits, on_frame: OnFrame | None = None
+) -> FrameSink | None:
+    """Return the sink of the options `record` and `on_frame`. A `Recorder` of `typedmcp_cli` writes a file.
 
     Raises `ImportError` with what to install if that is missing, and `UsageError` if the file cannot be written.
     """
+    if on_frame is not None:
+        return _FunctionSink(on_frame, open_sink(record, limits))
     if not isinstance(record, str | PathLike):
         return record
     from typedmcp.satellites import load_satellite  # loaded where it is used

@@ -320,3 +320,15 @@ def test_requests_are_logged_from_the_level_info_and_rejected_ones_always(
         log = server.communicate(timeout=30)[1]
     assert "WARNING: typedmcp.access: 127.0.0.1 POST /mcp rejected with 421: the host 'evil.test'" in log
     assert (re.search(r"INFO: typedmcp.access: 127.0.0.1 POST /mcp \d+ [\d.]+ ms ping", log) is not None) is shown
+
+
+@each("command", [["run", "FILE"], ["run", "FILE", "--reload"]])
+def test_frames_are_written_to_standard_error(command: list[str], tmp_path: Path) -> None:
+    file = _write_file(tmp_path, SERVER.format(name="server"))
+    command = [*COMMAND, *(file if part == "FILE" else part for part in command), "--frames"]
+    done = subprocess.run(command, input=PING, capture_output=True, env=ENVIRONMENT, timeout=30, check=True)
+    assert json.loads(done.stdout) == PONG
+    client, server = done.stderr.decode().splitlines()
+    assert client == f"client: {PING.decode().strip()}"
+    assert server.startswith("server: ")
+    assert json.loads(server.removeprefix("server: ")) == PONG

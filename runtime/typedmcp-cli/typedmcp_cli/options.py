@@ -15,7 +15,7 @@ from typedmcp_cli.output import print_json
 from typedmcp_cli.status import CommandExit, suggest_names
 
 __all__ = [
-    "CommonOptions", "ConnectionOptions", "Mask", "Output", "Pairs", "RecordFile", "Target", "await_result",
+    "CommonOptions", "ConnectionOptions", "Frames", "Mask", "Output", "Pairs", "RecordFile", "Target", "await_result",
     "check_output", "describe_unknown", "parse_headers",
 ]  # fmt: skip
 
@@ -31,6 +31,12 @@ Target: TypeAlias = Annotated[
 RecordFile: TypeAlias = Annotated[
     str | None,
     Parameter(name="--record", help="Record all messages to this file, without secrets. The file is replaced."),
+]
+Frames: TypeAlias = Annotated[
+    bool,
+    Parameter(
+        name="--frames", negative=(), show_default=False, help="Write each message to standard error, with secrets."
+    ),
 ]
 Mask: TypeAlias = Annotated[
     tuple[str, ...],
@@ -78,6 +84,7 @@ class ConnectionOptions:
     log_level: Annotated[LoggingLevel, Parameter(help="Show the server's log messages of this level and above.")] = (
         "info"
     )
+    frames: Frames = False
     record: RecordFile = None
     mask: Mask = ()
 

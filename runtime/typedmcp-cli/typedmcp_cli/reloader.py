@@ -30,10 +30,13 @@ POLL_SECONDS = 0.3
 """Time between two snapshots of the files."""
 
 
-def run_reloader(text: str, folder: Path, transport: TransportName, *, log_level: str, address: ListenAddress) -> int:
+def run_reloader(
+    text: str, folder: Path, transport: TransportName, *, log_level: str, frames: bool, address: ListenAddress
+) -> int:
     """Serve a file until a signal or the client ends it; restart the server when a file in `folder` changes."""
     with _open_lifeline() as lifeline:
-        options = json.dumps({**address, "log_level": log_level, "transport": transport, "lifeline": lifeline})
+        others = {"log_level": log_level, "frames": frames, "transport": transport, "lifeline": lifeline}
+        options = json.dumps({**address, **others})
         command = [sys.executable, "-P", "-m", "typedmcp_cli.serve", text, options]
         serve = _serve_stdio if transport == "stdio" else _serve_http
         return asyncio.run(serve(command, lifeline, folder))

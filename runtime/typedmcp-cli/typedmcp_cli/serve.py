@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, Unpack
 
 from typedmcp import ServerConfig, serve
+from typedmcp.frames import open_sink
+from typedmcp_cli.frames import show_frame
 from typedmcp_cli.loader import find_server, get_app_config, has_main
 from typedmcp_cli.references import ServerReference
 from typedmcp_cli.status import ALREADY_REPORTED, FAILED, GRACE_SECONDS, OK, CommandExit, run_with_status
@@ -60,18 +62,21 @@ def serve_file(
     *,
     record: str | None = None,
     mask: Sequence[str] = (),
+    frames: bool = False,
     **address: Unpack[ListenAddress],
 ) -> int:
     """Serve the server in a file until it ends, and return the exit status. Run a file without a server as a script.
 
-    `record` is a file for all messages, in which members called as in `mask` are masked, too. Raises `CommandExit` for
-    a file that can be neither served nor run.
+    `record` is a file for all messages, in which members called as in `mask` are masked, too. `frames`
+    writes messages to standard error. Raises `CommandExit` for a file that can be neither served nor run.
     """
     logging.basicConfig(level=log_level.upper(), format="%(levelname)s: %(name)s: %(message)s")
     reference, server = find_server(text)
     if server is None:
         if record is not None:
             raise CommandExit(f"{text} is a script; record it with: typedmcp record -- python {reference.source}")
+        if frames:
+            raise CommandExit(f"--frames: {text} is a script; pass on_frame=… where it runs its server")
         return _run_script(reference, transport)
     if (config := get_app_config(server)) is not None:
         if given := [name for name in address if name not in ("host", "port")]:
@@ -79,8 +84,8 @@ def serve_file(
             remedy = f"pass it to asgi(…), or name the server, as in {reference.source}:server"
             raise CommandExit(f"{option}: {text} has an ASGI application with options of its own; {remedy}")
         server = config if transport == "stdio" else server
-    if record is not None:
-        server = _recorded(server, record, mask)
+    if record is not None or frames:
+        server = _observed(server, record, mask, frames=frames)
     try:
         serve(server, transport, **to_serve_options(address))
     except SystemExit as exit:  # uvicorn exits if it cannot listen
@@ -88,13 +93,14 @@ def serve_file(
     return OK
 
 
-def _recorded(server: object, file: str, mask: Sequence[str]) -> object:
-    """Return a server, as its configuration or its application, whose connections are recorded."""
+def _observed(server: object, file: str | None, mask: Sequence[str], *, frames: bool) -> object:
+    """Return a server, as its configuration or its application, whose messages are recorded or shown."""
     from typedmcp_cli.recording.recorder import Recorder  # loaded where it is used
 
     app_config = get_app_config(server)
     config = app_config or (server if isinstance(server, ServerConfig) else ServerConfig(server))
-    config.record = Recorder(file, mask=mask, limits=config.limits)
+    recorder = config.record if file is None else Recorder(file, mask=mask, limits=config.limits)
+    config.record = open_sink(recorder, config.limits, show_frame if frames else None)
     return config if app_config is None else server
 
 

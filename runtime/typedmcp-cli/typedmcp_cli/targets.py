@@ -13,6 +13,7 @@ from pathlib import Path
 from typedmcp import Client, ConnectOptions, StdioServerParameters, __version__
 from typedmcp.errors import ConnectionLostError, RemoteError, missing_extra
 from typedmcp_cli.elicitation import TerminalElicitor
+from typedmcp_cli.frames import show_frame
 from typedmcp_cli.interrupts import run_async
 from typedmcp_cli.notifications import NotificationDisplay
 from typedmcp_cli.options import CommonOptions, ConnectionOptions, parse_headers
@@ -107,6 +108,8 @@ def make_connect_options(options: ConnectionOptions) -> ConnectOptions:
         connect_options["revisions"] = [options.revision]
     if headers := parse_headers(options.header):
         connect_options["headers"] = headers
+    if options.frames:
+        connect_options["on_frame"] = show_frame
     if options.record is not None:
         from typedmcp_cli.recording.recorder import Recorder  # loaded where it is used
 

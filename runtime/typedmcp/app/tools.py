@@ -23,6 +23,7 @@ from typedmcp.app.options import ToolOptions, check_errors, convert_metadata
 from typedmcp.app.results import ReturnTypeError, ToolOutput, ToolResult, error_result, error_result_of
 from typedmcp.errors import InputUnavailableError, RemoteError, ToolError, UsageError, missing_extra
 from typedmcp.protocol.nulls import from_null, to_null
+from typedmcp.protocol.text import visible
 from typedmcp.server.config import TaskSupport
 from typedmcp.server.principal import check_scopes
 from typedmcp.transports.concurrency import is_awaitable
@@ -43,6 +44,8 @@ _RECOMMENDED_NAME = re.compile("[A-Za-z0-9_.-]{1,128}")
 
 # Names of the module are looked up faster than attributes: see `Tool._call_fast`.
 _Result = D.CallToolResult
+_PARAMS = frozenset(D.CallToolRequestParams.__struct_encode_fields__) | {"task"}
+"""The parameters of `tools/call`."""
 _blank_result: Any = _Result(content=[])
 _copy_result: Callable[[], D.CallToolResult] = _blank_result.__copy__
 _blank_text: Any = D.TextContent(text="")
@@ -196,12 +199,12 @@ class Tool:
                 given = self._repair(given, self._input_validator, ctx)
             bound = self._bind(given)
         except ArgumentError as error:
-            return error_result(str(error))
+            return self._reject_arguments(error, given, ctx)
         except Exception:
             try:
                 bound = self.signature.bind(given, None if self._is_strict else partial(self._tolerate, ctx))
             except ArgumentError as error:
-                return error_result(str(error))
+                return self._reject_arguments(error, given, ctx)
         if not self._is_immediate:
             return self._await_result(call_function(self.signature, bound, ctx, thread=self._thread), ctx)
         try:
@@ -209,6 +212,15 @@ class Tool:
         except Exception as error:
             return self._failed(error, ctx)
         return self._await_result(value, ctx) if is_pending(value) else self._to_result(value, ctx)
+
+    def _reject_arguments(self, error: ArgumentError, given: Mapping[str, Any], ctx: Context) -> ToolResult:
+        """Return the result for arguments that do not fit. Members beside `arguments` may be meant as these."""
+        text = str(error)
+        if not given and (unknown := ctx.raw_params().keys() - _PARAMS):
+            mistake = f"params.{visible(min(unknown), 50)} is unknown; meant arguments?"
+            ctx.config.log.add_mistake(f"rejected request tools/call: {mistake}")
+            text = f"{mistake}\n{text}"
+        return error_result(text)
 
     def _repair(self, given: Mapping[str, Any], validator: SchemaValidator, ctx: Context) -> Mapping[str, Any]:
         """Return arguments so repaired that the given schema accepts them. Raises `ArgumentError` with all faults."""

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 from typedmcp import dialect
 from typedmcp.client.requests.call_options import CallOptions, check_call_options, check_times
 from typedmcp.errors import Error, UsageError
-from typedmcp.frames import FrameSink, OnFrame, check_record
+from typedmcp.frames import FrameSink, OnFrame, check_frames
 from typedmcp.limits import DEFAULT_LIMITS, Limits
 from typedmcp.observers import Instrumentation, check_telemetry
 from typedmcp.protocol.diagnostics import Diagnostic
@@ -173,8 +173,8 @@ def check_connect_options(options: ConnectOptions) -> None:
     check_grace(options.get("grace", 0))
     check_flag("strict", options.get("strict", False))
     check_telemetry(options.get("telemetry"))
-    check_record(options.get("record"))
-    for name in ("sample", "elicit", "elicit_url", "on_log", "on_diagnostic", "on_frame", "change_error"):
+    check_frames(options.get("record"), options.get("on_frame"))
+    for name in ("sample", "elicit", "elicit_url", "on_log", "on_diagnostic", "change_error"):
         callback = options.get(name)
         if callback is not None and not callable(callback):
             raise UsageError(f"{name} must be a function, not {callback!r}")

@@ -16,7 +16,7 @@ from mcpspec.support.converters import DroppedFields, with_meta
 from mcpspec.support.objects import is_object
 from typedmcp import dialect
 from typedmcp.errors import UsageError
-from typedmcp.frames import FrameSink, check_record, open_sink
+from typedmcp.frames import FrameSink, OnFrame, check_frames, open_sink
 from typedmcp.limits import DEFAULT_LIMITS, Limits
 from typedmcp.observers import Instrumentation, check_telemetry, default_instrumentation
 from typedmcp.protocol.budgets import Budgets
@@ -115,6 +115,9 @@ class ServerOptions(TypedDict, total=False):
     """Reject messages that break the specification harmlessly. By default they are understood and reported."""
     record: FrameSink | str | PathLike[str] | None
     """Gets all messages as they are on the wire: a sink, or a file that `typedmcp_cli` writes; none by default."""
+    on_frame: OnFrame | None
+    """Called with the sender of each message, "client" or "server", and its bytes as they are on the wire, in the event
+    loop."""
     telemetry: Instrumentation | None
     """The telemetry of requests, such as `typedmcp_otel.Telemetry()`; by default that of
     `typedmcp_otel.instrument()`, if it was called. None for none."""
@@ -135,9 +138,34 @@ class ServerDefaults(TypedDict, total=False):
     call_tool: Callable[..., Any]
 
 
-def _log_diagnostic(diagnostic: Diagnostic) -> None:
-    level = logging.ERROR if diagnostic.kind is DiagnosticKind.INTERNAL_ERROR else logging.DEBUG
-    log_failure(level, f"{diagnostic.kind}: {diagnostic.text}", diagnostic.error)
+_MISTAKES: Final = frozenset({
+    DiagnosticKind.MALFORMED, DiagnosticKind.UNEXPECTED_MESSAGE, DiagnosticKind.UNEXPECTED_RESPONSE,
+    DiagnosticKind.REJECTED_NOTIFICATION, DiagnosticKind.DUPLICATE_ID,
+})  # fmt: skip
+_MAX_MISTAKES: Final = 64
+"""Mistakes that a process logs as warnings, so that no client can fill the log."""
+
+
+class DiagnosticLog:
+    """Logs diagnostics: failures as errors, mistakes of clients once each as warnings, all others for debugging."""
+
+    def __init__(self) -> None:
+        self._mistakes: set[str] = set()
+
+    def __call__(self, diagnostic: Diagnostic) -> None:
+        text = f"{diagnostic.kind}: {diagnostic.text}"
+        if diagnostic.kind in _MISTAKES:
+            self.add_mistake(text)
+        else:
+            is_failure = diagnostic.kind is DiagnosticKind.INTERNAL_ERROR
+            log_failure(logging.ERROR if is_failure else logging.DEBUG, text, diagnostic.error)
+
+    def add_mistake(self, text: str) -> None:
+        """Log a mistake of a client: once, and while there are few."""
+        is_new = text not in self._mistakes and len(self._mistakes) < _MAX_MISTAKES
+        if is_new:
+            self._mistakes.add(text)
+        log_failure(logging.WARNING if is_new else logging.DEBUG, text, None)
 
 
 class ServerConfig:
@@ -204,7 +232,8 @@ class ServerConfig:
         self.input_schema_of: Callable[[str], Mapping[str, Any] | None] | None = defaults.get("input_schema_of")
         """Returns the input schema of a tool: empty if there is no such tool, None if only the list of tools can tell.
         None for handlers that know their tools by their list alone."""
-        self.on_diagnostic: Callable[[Diagnostic], None] = options.get("on_diagnostic", _log_diagnostic)
+        self.log: DiagnosticLog = DiagnosticLog()
+        self.on_diagnostic: Callable[[Diagnostic], None] = options.get("on_diagnostic", self.log)
         self.limits: Limits = options.get("limits", DEFAULT_LIMITS)
         self.budgets: Budgets = Budgets(self.limits, self._report_limit)
         self.grace: float = options.get("grace", _HTTP_GRACE)
@@ -212,7 +241,7 @@ class ServerConfig:
         self.connection_grace: float = options.get("grace", _CONNECTION_GRACE)
         """Seconds that open requests may take when a connection of lines ends."""
         self.strict: bool = options.get("strict", False)
-        self.record: FrameSink | None = open_sink(options.get("record"), self.limits)
+        self.record: FrameSink | None = open_sink(options.get("record"), self.limits, options.get("on_frame"))
         """Gets the messages of all connections as they are on the wire."""
         self.telemetry: Instrumentation | None = options.get("telemetry", default_instrumentation())
         """Observes the requests of all connections, if there is one."""
@@ -372,7 +401,7 @@ def _check_options(handler: object, options: ServerOptions) -> None:
     if not isinstance(signer := options.get("state_signer"), StateSigner | None):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError(f"state_signer must be a StateSigner, such as StateSigner(key), not {type(signer).__name__}")
     check_telemetry(options.get("telemetry"))
-    check_record(options.get("record"))
+    check_frames(options.get("record"), options.get("on_frame"))
     if isinstance(handler, type):
         raise UsageError(f"{handler.__name__} is a class; pass an instance: {handler.__name__}()")
 

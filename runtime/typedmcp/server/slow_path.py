@@ -45,6 +45,10 @@ from typedmcp.transports.concurrency import is_awaitable
 __all__ = ["SlowPath"]
 
 _FALLBACK: Final = "fallback"
+_MISTAKES: Final = frozenset((INVALID_REQUEST, INVALID_PARAMS, METHOD_NOT_FOUND))
+"""Codes of errors about mistakes of who writes a client: others are part of a negotiation."""
+_METHOD_LENGTH: Final = 64
+"""Characters of an unknown method that are compared with known ones."""
 
 
 class SlowPath:
@@ -171,14 +175,34 @@ class SlowPath:
     def _reject_frame(self, frame: Frame, error: RemoteError, channel: Channel) -> None:
         if self._calls.observer is not None:
             self._calls.observer.on_rejected(frame, error)
-        if frame.id is not None:
-            channel.refuse(encode_error(frame.id, error.code, error.message, error.data), error.code)
-            return
         is_unknown = error.code == METHOD_NOT_FOUND
+        meant = self._suggest_method(frame) if is_unknown else ""
+        message = f"{error.message}{meant or ''}"
+        if frame.id is not None:
+            if meant is not None and error.code in _MISTAKES:
+                self._config.log.add_mistake(f"rejected request {frame.method}: {message}")
+            channel.refuse(encode_error(frame.id, error.code, message, error.data), error.code)
+            return
         kind = DiagnosticKind.UNEXPECTED_MESSAGE if is_unknown else DiagnosticKind.REJECTED_NOTIFICATION
-        self._config.report(Diagnostic(kind, error.message, frame.method, params=frame.value.get("params")))
+        self._config.report(Diagnostic(kind, message, frame.method, params=frame.value.get("params")))
         if not is_unknown:
             channel.refuse_unanswerable(error.code, error.message)
+
+    def _suggest_method(self, frame: Frame) -> str | None:
+        """Return the end of an error about an unknown method: the known one that is meant, perhaps.
+
+        None for a method of the protocol, which the server does not serve.
+        """
+        from difflib import get_close_matches  # nothing was wrong before
+
+        session, method = self._session.metadata.session, str(frame.method)[:_METHOD_LENGTH]
+        known = self._config.codec_for(DIALECT if session is None else session.revision).methods
+        if frame.method in known:
+            return None
+        meant = [name for name in known if name.endswith(f"/{method}")] or get_close_matches(
+            method, [name for name, each in known.items() if each.is_request == (frame.id is not None)], 1
+        )
+        return f"; did you mean {meant[0]}?" if meant else ""
 
     # Requests and notifications
 
@@ -252,7 +276,7 @@ class SlowPath:
         if not config.has_method(frame, [DIALECT, *config.revisions]) and _FALLBACK not in engine.functions:
             return RemoteError(METHOD_NOT_FOUND, f"method not found: {frame.method}")
         path = f'params._meta["{VERSION}"]' if has_meta else "params._meta"
-        text = f"{path}: required, but missing; no initialize came before"
+        text = f"send initialize first; without it {path}: required, but missing"
         return RemoteError(INVALID_PARAMS, text, {"path": path})
 
     def _dispatch_typed(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from typedmcp_cli.options import Mask, RecordFile
+from typedmcp_cli.options import Frames, Mask, RecordFile
 from typedmcp_cli.references import require_reference
 from typedmcp_cli.status import CommandExit
 
@@ -107,6 +107,7 @@ def run(
             help="Log to standard error from this level: rejected requests are warnings, info adds all requests."
         ),
     ] = "warning",
+    frames: Frames = False,
     record: RecordFile = None,
     mask: Mask = (),
 ) -> int:
@@ -121,10 +122,10 @@ def run(
             raise CommandExit("--record and --reload cannot be used together: each restart would replace the file")
         from typedmcp_cli.reloader import run_reloader
 
-        return run_reloader(file, _watched_folder(file), transport, log_level=log_level, address=address)
+        return run_reloader(file, _watched_folder(file), transport, log_level=log_level, frames=frames, address=address)
     from typedmcp_cli.serve import serve_file
 
-    return serve_file(file, transport, log_level, record=record, mask=mask, **address)
+    return serve_file(file, transport, log_level, record=record, mask=mask, frames=frames, **address)
 
 
 def _enter(directory: str) -> None:

@@ -32,7 +32,7 @@ from typedmcp.errors import (
     UsageError,
     missing_extra,
 )
-from typedmcp.frames import ObservedTransport, OnFrame, Sender, open_sink
+from typedmcp.frames import ObservedTransport, OnFrame, open_sink
 from typedmcp.limits import DEFAULT_LIMITS, Limits
 from typedmcp.revisions.features import FEATURES
 from typedmcp.transports import Transport
@@ -253,21 +253,13 @@ def _remember(key: str, revision: str, is_legacy_sse: bool) -> None:
 
 
 def _frame_callback(options: ConnectOptions, incoming: IncomingMessageHandler, limits: Limits) -> OnFrame | None:
-    """Return the callback for each message: that of the option, of the sink, or both."""
-    on_frame, sink = options.get("on_frame"), open_sink(options.get("record"), limits)
+    """Return the function for each message, by the options `on_frame` and `record`."""
+    sink = open_sink(options.get("record"), limits, options.get("on_frame"))
     if sink is None:
-        return on_frame
+        return None
     from typedmcp.client.session.observation import SessionInfo  # loaded where it is used
 
-    recorded = sink.open(SessionInfo(incoming))
-    if recorded is None or on_frame is None:
-        return recorded or on_frame
-
-    def on_each(sender: Sender, data: bytes) -> None:
-        recorded(sender, data)
-        on_frame(sender, data)
-
-    return on_each
+    return sink.open(SessionInfo(incoming))
 
 
 def _open_endpoint(target: Target, options: ConnectOptions, limits: Limits) -> Endpoint | None:

@@ -254,7 +254,7 @@ class ServerConfig:
 
     def describe(self, info: D.Implementation) -> None:
         """Describe the server as `info` to clients from now on. Options that were given take precedence."""
-        self.info: D.Implementation = msgspec.structs.replace(info, **self._own_info)
+        self.info: D.Implementation = info.__replace__(**self._own_info)
         self.result_meta: dict[str, Any] = {SERVER_INFO: D.to_builtins(self.info)}
         """The members that every modern result has in its `_meta`."""
         self.encoded_result_meta: msgspec.Raw = msgspec.Raw(msgspec.json.encode(self.result_meta))

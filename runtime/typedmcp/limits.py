@@ -1,7 +1,7 @@
 """Limits on what one peer can make this process keep or do.
 
 A server and a client take `limits=Limits(...)`. Every limit has its unit in its name or its description, and a peer
-that reaches one gets an answer, or a diagnostic, that names it. `docs/limits.md` has the table.
+that reaches one gets an answer, or a diagnostic, that names it. The reference of the site has the tables.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Limits(Struct, frozen=True, kw_only=True):  # a dataclass of this size add
     """The limits of a server or a client. Raises `UsageError` for a limit below 1 or above its maximum.
 
     The first paragraph of each description is what is counted, the second what happens when the limit is reached.
-    `docs/limits.md` quotes both.
+    The tables of the site quote both.
     """
 
     # Both sides

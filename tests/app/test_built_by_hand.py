@@ -48,6 +48,14 @@ TOOLS: dict[str, tuple[Callable[..., Any], str]] = {
         lambda: make(CallToolResult, content=[make(TextContent, text=5)]),
         "CallToolResult: content[0].text: expected string, got 5",
     ),
+    "a flag": (
+        lambda: make(CallToolResult, content=[TEXT], is_error="yes"),
+        'CallToolResult: isError: expected boolean, got "yes"',
+    ),
+    "metadata": (
+        lambda: make(CallToolResult, content=[TEXT], meta=5),
+        "CallToolResult: _meta: expected object or null, got 5",
+    ),
     "a text in it": (
         lambda: make(CallToolResult, content=["text"]),
         'CallToolResult: content[0]: expected object, got "text"',

@@ -55,6 +55,7 @@ _NAMES: Final = BLOCK_NAMES | {"CallToolResult", "InputRequiredResult"}
 """The protocol's types that are content or results of tools."""
 _CONTENT_TYPES: Final[tuple[Any, ...]] = (*BYTES_TYPES, Image, Audio, File)
 _CONTENT_NAMES: Final = _NAMES | {"ContentBlock"}
+_FLAGS: Final = (bool, NoneType)
 _WRAPPER: Final = "result"
 """The member that wraps structured content that is not an object, which only the newest revision allows unwrapped."""
 
@@ -118,7 +119,8 @@ class ToolOutput:
         if isinstance(value, D.InputRequiredResult):
             return value
         if isinstance(value, D.CallToolResult):
-            if value.content.__class__ is not list or not all(map(is_plain_text, value.content)):
+            is_usual = value.content.__class__ is list and value.is_error.__class__ in _FLAGS and value.meta is None
+            if not is_usual or not all(map(is_plain_text, value.content)):
                 check_struct(replace(value, structured_content=None))
             return self._check_complete(value)
         if self._is_complete:

@@ -179,7 +179,7 @@ class SlowPath:
         meant = self._suggest_method(frame) if is_unknown else ""
         message = f"{error.message}{meant or ''}"
         if frame.id is not None:
-            if meant is not None and error.code in _MISTAKES:
+            if meant is not None and error.code in _MISTAKES and frame.method != "server/discover":  # it is a probe
                 self._config.log.add_mistake(f"rejected request {frame.method}: {message}")
             channel.refuse(encode_error(frame.id, error.code, message, error.data), error.code)
             return

@@ -11,7 +11,7 @@ from tests.futures.run import try_futures
 
 pytestmark = pytest.mark.long
 
-SEED, COUNT = 1, 30
+SEED, COUNT = 1, 20
 FOUND = ((8, 9), (8, 12), (8, 68), (8, 78), (8, 114), (8, 124), (101, 34), (102, 22), (102, 36), (102, 42))
 """Futures that were faults: open content and results, an optional `type`, a dot in a name, a new bound, a definition
 called like a type of Python, a type that an older one gives its name to, and a null in an open result."""

@@ -41,9 +41,9 @@ def base_name(message: str) -> str:
 
 
 def reference_single_members(defs: dict[str, Schema]) -> dict[str, Schema]:
-    """Replace a union of a sender's single message, which upstream writes out, by a reference to the message."""
+    """Replace a union of a single message, which upstream writes out, by a reference to the message."""
     defs = dict(defs)
-    for union in _SENDER_UNIONS:
+    for union in [*_SENDER_UNIONS, INPUT_REQUEST]:
         node = defs.get(union, {})
         twins = [name for name, other in defs.items() if name != union and other == node]
         if "properties" in node and twins:

@@ -47,3 +47,10 @@ def test_no_step_changes_its_input(version: str) -> None:
         changed += json.dumps(after) != before
         defs = after
     assert changed >= 5
+
+
+@each("union", ["ServerRequest", "ClientNotification", "InputRequest"])
+def test_a_union_of_one_message_that_is_written_out_refers_to_it(union: str) -> None:
+    message: Schema = {"type": "object", "properties": {"method": {"const": "elicitation/create"}}}
+    defs: dict[str, Schema] = {"ElicitRequest": message, "Other": {"type": "string"}, union: dict(message)}
+    assert reference_single_members(defs) == {**defs, union: {"$ref": "#/$defs/ElicitRequest"}}

@@ -11,6 +11,7 @@ import asyncio
 import ctypes
 import gc
 import json
+import logging
 import os
 import socket
 import sys
@@ -25,6 +26,7 @@ from typedmcp.errors import MissingCapabilityError
 from typedmcp.stores import StoreLimits
 from typedmcp_http import HttpProtocol
 
+logging.getLogger("typedmcp").setLevel(logging.ERROR)  # tests send thousands of wrong requests, and look for failures
 trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
 
 PROPERTIES = {"region": {"type": "string", "x-mcp-header": "Region"}, "n": {"type": "integer"}}

@@ -138,12 +138,14 @@ class _ChangeFinder:
                 yield self._judge("type", name, (describe_type(old), describe_type(new)), change, effect)
 
     def _object(self, name: str, old: Node, new: Node) -> Iterator[Change]:
-        """Yield the change of what other members an object may have."""
+        """Yield the change of what an object has beside its members: other members, and limits of the whole."""
         texts = describe_type(old), describe_type(new)
-        if texts[0] != texts[1]:
-            others = [{key: node[key] for key in ("additionalProperties",) if key in node} for node in (old, new)]
-            before, after = ({"type": "object", **each} for each in others)
-            yield self._judge("type", name, texts, " => ".join(texts), self._compare(before, after))
+        before, after = (
+            {key: value for key, value in node.items() if key not in ("properties", "required")} for node in (old, new)
+        )
+        effect = self._compare(before, after)
+        if text := " => ".join(texts) if texts[0] != texts[1] else _in_detail(effect):
+            yield self._judge("type", name, texts, text, effect)
 
     def _member(self, name: str, member: str, old: Node, new: Node) -> Iterator[Change]:
         place = f"{name}.{member}"

@@ -77,6 +77,28 @@ def test_anything_else_is_rejected_with_place_and_cause(text: str, message: str)
     assert message in str(caught.value)
 
 
+IDENTIFIED: dict[str, int | str | None] = {
+    '{"jsonrpc": "2.0", "id": 6, "method": "tools/call", "params": []}': 6,
+    '{"jsonrpc": "2.0", "id": "a", "method": 7}': "a",
+    '{"jsonrpc": "1.0", "id": 6, "method": "m"}': 6,
+    '{"jsonrpc": "2.0", "id": 6, "result": {}, "error": {}}': 6,
+    '{"jsonrpc": "2.0", "id": 6, "params": {}}': 6,
+    '{"jsonrpc": "2.0", "id": true, "method": "m"}': None,
+    '{"jsonrpc": "2.0", "id": null, "method": "m"}': None,
+    '{"jsonrpc": "2.0", "method": 7}': None,
+    '[{"jsonrpc": "2.0", "id": 6, "method": "m"}]': None,
+    '{"jsonrpc": "2.0", "id": 6, "method": "m"': None,
+    "\ud800": None,
+}
+
+
+@each("text", IDENTIFIED)
+def test_the_error_about_a_message_has_its_id(text: str) -> None:
+    with pytest.raises(DecodeError) as caught:
+        parse_frame(text)
+    assert caught.value.id == IDENTIFIED[text]
+
+
 @each("version", mcpspec.VERSIONS)
 @each("face", ["exact.structs", "exact.models"])
 def test_a_gateway_decodes_the_result_when_it_knows_the_revision(version: str, face: str) -> None:

@@ -6,6 +6,7 @@ parameters or the result later, as types of the revision that it then knows.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -88,7 +89,12 @@ class _Explained(msgspec.Struct):
     error: Any = UNSET
 
 
+class _Identified(msgspec.Struct):
+    id: str | int | None = None
+
+
 _decode_envelope = msgspec.json.Decoder(_Envelope).decode
+_decode_id = msgspec.json.Decoder(_Identified).decode
 _split_array = msgspec.json.Decoder(list[Raw]).decode
 _encode = msgspec.json.Encoder().encode
 _FAILURES = (msgspec.MsgspecError, ValueError, RecursionError)
@@ -99,10 +105,19 @@ def parse_frame(buf: bytes | bytearray | memoryview | str) -> Frame:
     """Parse the envelope of a message, and leave its parameters, result or error as JSON text.
 
     Undeclared members of the envelope are dropped. The text of the parameters is checked when it is decoded. Raises
-    `DecodeError` for anything but a request, a notification or a response: for a batch, see `split_batch`.
-    https://www.jsonrpc.org/specification
+    `DecodeError` for anything but a request, a notification or a response, with the id of the message if that can be
+    read. For a batch, see `split_batch`. https://www.jsonrpc.org/specification
     """
     text = _to_bytes(buf)
+    try:
+        return _parse(text)
+    except DecodeError as error:
+        with suppress(*_FAILURES):
+            error.id = _decode_id(text).id
+        raise
+
+
+def _parse(text: bytes) -> Frame:
     try:
         found = _decode_envelope(text)
     except _FAILURES as error:

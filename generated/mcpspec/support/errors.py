@@ -20,6 +20,8 @@ class DecodeError(ValueError):
     """Cause of the fault, such as `expected "text", got "txet"`."""
     is_json: bool
     """False if the data is not JSON, for which JSON-RPC has a code of its own (-32700)."""
+    id: str | int | None = None
+    """The id of a message that `parse_frame` rejects, for the response to it; None if it has none that can be read."""
 
     def __init__(self, path: str, reason: str, *, is_json: bool = True) -> None:
         self.path = path

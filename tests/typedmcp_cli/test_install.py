@@ -123,7 +123,8 @@ def test_everything_else_in_a_file_stays(home: Path, in_process: InProcess) -> N
     text = json.dumps(old, indent="\t", ensure_ascii=False)
     file.write_text(text, encoding="utf-8")
     file.chmod(0o600)
-    done = in_process("install", "weather.py", "--host", "cursor", "--write", "--python", PYTHON, "--env", "A=new")
+    options = ("--write", "--unchecked", "--python", PYTHON, "--env", "A=new")
+    done = in_process("install", "weather.py", "--host", "cursor", *options)
     assert done.out.startswith(f"Cursor: 'weather' is in {file}; the old file is mcp.json.bak. ")
     new = json.loads(file.read_text(encoding="utf-8"))
     entry = new["mcpServers"].pop("weather")
@@ -134,6 +135,19 @@ def test_everything_else_in_a_file_stays(home: Path, in_process: InProcess) -> N
     assert (file.parent / "mcp.json.bak").read_text(encoding="utf-8") == text
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert sorted(os.listdir(file.parent)) == ["mcp.json", "mcp.json.bak"]
+
+
+def test_a_server_that_does_not_start_is_not_written(home: Path, in_process: InProcess) -> None:
+    (home / "weather.py").write_text("import os\nos.environ['KEY']\n" + SERVER)
+    arguments = ("install", "weather.py", "--host", "cursor", "--write")
+    done = in_process(*arguments)
+    assert done.status == 1
+    assert "exit status 1" in done.err
+    assert "Nothing was written; --unchecked writes the entry all the same." in done.err
+    assert not (home / ".cursor").exists()
+    assert in_process(*arguments, "--env", "KEY=a").status == 0
+    (home / ".cursor" / "mcp.json").unlink()
+    assert in_process(*arguments, "--unchecked").status == 0
 
 
 def test_writing_the_same_again_changes_nothing(home: Path, in_process: InProcess) -> None:
@@ -217,7 +231,7 @@ def test_a_file_that_would_lose_something_is_left_as_it_is(
 ) -> None:
     file = home / ".mcp.json"
     file.write_text(text)
-    done = in_process("install", "weather.py", "--host", "claude-code", "--project", "--write")
+    done = in_process("install", "weather.py", "--host", "claude-code", "--project", "--write", "--unchecked")
     assert done.status == 1
     assert done.err.startswith(f"error: {file}: ")
     assert expected in done.err

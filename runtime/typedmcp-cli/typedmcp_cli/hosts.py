@@ -70,7 +70,8 @@ class Host:
     def make_url_entry(self, url: str, headers: Mapping[str, str]) -> dict[str, Any]:
         """Return the entry of a server over HTTP. Raises `CommandExit` if the file cannot have one."""
         if self.url_member is None:
-            raise CommandExit(f"{self.title} takes URLs in its settings only, under Connectors, and not in its file")
+            remedy = "its file takes commands, such as typedmcp proxy URL"
+            raise CommandExit(f"{self.title} takes URLs in its settings only, under Connectors; {remedy}")
         kind = {} if self.types is None else {"type": self.types["http"]}
         return {**kind, self.url_member: url, **({"headers": {**headers}} if headers else {})}
 

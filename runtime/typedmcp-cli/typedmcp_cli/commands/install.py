@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 from cyclopts import Parameter
 
+import typedmcp
 from typedmcp_cli.host_files import render, write_entry
 from typedmcp_cli.hosts import HOSTS, Host
 from typedmcp_cli.options import parse_headers
 from typedmcp_cli.output import print_text
 from typedmcp_cli.references import ServerReference, require_reference
-from typedmcp_cli.status import OK, CommandExit
+from typedmcp_cli.status import FAILED, OK, CommandExit, describe_error
 
 __all__ = ["install"]
 
@@ -48,6 +50,10 @@ def install(
         bool,
         Parameter(negative=(), show_default=False, help="Write the file of the host, and keep a copy of the old one."),
     ] = False,
+    unchecked: Annotated[
+        bool,
+        Parameter(negative=(), show_default=False, help="With --write, do not start the server to see that it can."),
+    ] = False,
     project: Annotated[
         bool,
         Parameter(negative=(), show_default=False, help="Use the file of the project in the current folder."),
@@ -75,10 +81,26 @@ def install(
         entry, default_name = chosen.make_url_entry(target, parse_headers(header)), _name_of_url(target)
     else:
         reference = require_reference(target)
-        command = _make_command(reference, python, directory)
-        entry, default_name = chosen.make_command_entry(command, _parse_env(env)), _name_of(reference)
+        command, variables = _make_command(reference, python, directory), _parse_env(env)
+        entry, default_name = chosen.make_command_entry(command, variables), _name_of(reference)
+        if write and not unchecked:
+            _check_start(command, variables)
     _deliver(chosen, _check_name(name, default_name), entry, is_project=project, is_written=write)
     return OK
+
+
+def _check_start(command: Sequence[str], env: Mapping[str, str]) -> None:
+    """Start a server as the host would, and end it. Raises `CommandExit` if it cannot be used."""
+
+    async def start() -> None:
+        async with typedmcp.connect(typedmcp.StdioServerParameters(command[0], command[1:], env=env)):
+            pass
+
+    try:
+        asyncio.run(start())
+    except typedmcp.Error as error:
+        text = f"{describe_error(error)}\nNothing was written; --unchecked writes the entry all the same."
+        raise CommandExit(text, FAILED) from None
 
 
 def _deliver(host: Host, name: str, entry: dict[str, Any], *, is_project: bool, is_written: bool) -> None:

@@ -252,7 +252,7 @@ class BlockingClient(Generic[C]):
         def call_tool(self, *args: Any, **options: Any) -> Any: ...
 
     else:
-        locals().update(guessed("call_for", "tasks", "tools_for"))
+        locals().update(guessed("BlockingClient", "call_for", "tasks", "tools_for"))
 
 
 def blocking(

@@ -69,6 +69,10 @@ PromptResult: TypeAlias = "D.GetPromptResult | D.InputRequiredResult"
 _RETURNING: dict[str, Feature] = {"tools/call": "tools", "resources/read": "resources", "prompts/get": "prompts"}
 """Methods whose results come from functions."""
 
+# Handlers, which need no `Server`, seldom expect them.
+for _guess in guessed("Context", "get_state", "lifespan_context", "request_context", "session", "set_state").items():
+    setattr(Context, *_guess)
+
 
 class Server:
     """A server whose tools, resources and prompts are functions. `serve`, `asgi` and `connect` take it as a handler.
@@ -163,7 +167,7 @@ class Server:
     if not TYPE_CHECKING:
         __new__.__wrapped__ = __init__  # for `help` and `inspect.signature`
         locals().update(guessed(
-            "add_middleware", "add_template", "custom_route", "http_app", "run_async", "run_http_async",
+            "Server", "add_middleware", "add_template", "custom_route", "http_app", "run_async", "run_http_async",
             "run_stdio_async", "run_streamable_http_async", "settings", "sse_app", "streamable_http_app",
         ))  # fmt: skip
 

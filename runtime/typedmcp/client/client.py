@@ -139,7 +139,7 @@ class Client:
 
         def __exit__(self, *_: object) -> None: ...
 
-        locals().update(guessed("call_for", "tasks", "tools_for"))
+        locals().update(guessed("Client", "call_for", "tasks", "tools_for"))
 
     def __await__(self) -> Generator[Any, None, Client]:
         return self.__aenter__().__await__()

@@ -18,8 +18,8 @@ class GuessedAttribute:
     A method `__getattr__` would slow down every attribute of the class.
     """
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._owner, self._name = owner.__name__, name
+    def __init__(self, owner: str, name: str) -> None:
+        self._owner, self._name = owner, name
 
     def __get__(self, value: object, owner: type) -> Any:
         meant, *use = other_names("attributes")[self._owner][self._name]
@@ -27,9 +27,9 @@ class GuessedAttribute:
         raise AttributeError(text + (moved("it", meant, *use) if use else meant), name=self._name, obj=value)
 
 
-def guessed(*names: str) -> dict[str, GuessedAttribute]:
-    """Return attributes with these names, for the namespace of a class."""
-    return {name: GuessedAttribute() for name in names}
+def guessed(owner: str, *names: str) -> dict[str, GuessedAttribute]:
+    """Return attributes with these names, for the namespace of a class that is called `owner`."""
+    return {name: GuessedAttribute(owner, name) for name in names}
 
 
 def reject_options(names: Iterable[str], known: Iterable[str], of: str) -> None:

@@ -18,7 +18,6 @@ from typedmcp.protocol.budgets import ClientKey
 from typedmcp.protocol.codec import Codec, MethodCodec
 from typedmcp.protocol.diagnostics import Diagnostic, DiagnosticKind
 from typedmcp.protocol.framing import OversizeMessage, RequestId
-from typedmcp.protocol.guesses import guessed
 from typedmcp.protocol.notifications import LEVELS, LogLevel
 from typedmcp.server.attempts import Attempt
 from typedmcp.server.call_states import CallState
@@ -156,7 +155,6 @@ class Context(msgspec.Struct, Generic[LifespanT], eq=False, weakref=True, dict=T
     """The `EncodedList` of the result, if that is a list which is the same for every client."""
     request_meta: Mapping[str, Any] | None = None
     """Members for the `_meta` of the requests that legacy revisions send to the client while they handle this one."""
-    locals().update(guessed("client_id", "get_state", "lifespan_context", "request_context", "session", "set_state"))
 
     @property
     def request_id(self) -> RequestId | None:

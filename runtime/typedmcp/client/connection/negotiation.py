@@ -170,7 +170,8 @@ class _Negotiation:
         try:
             raw = await self._request_discovery()
             result = msgspec.json.decode(raw, type=dict[str, Any])
-            names = _strings(result.get("supportedVersions"))
+            found: Any = result.get("supportedVersions")
+            names = [each for each in found if isinstance(each, str)] if is_array(found) else []
             if "protocolVersion" in result:
                 self.session.reader.reject_handshake("the server answered with the id of server/discover")
         except (RemoteError, HttpStatusError, RequestTimeoutError, ProtocolError) as error:
@@ -303,7 +304,3 @@ def _implementation(plain: Any) -> D.Implementation | None:
         except DecodeError:
             continue
     return None
-
-
-def _strings(value: Any) -> list[str]:
-    return [item for item in value if isinstance(item, str)] if is_array(value) else []

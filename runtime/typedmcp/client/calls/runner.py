@@ -221,7 +221,8 @@ class CallRunner:
         generation = self._cache.generation
         try:
             if self.legacy_forms or (direct := session.direct) is None or session.is_congested:
-                raw, id = await self._exchange_in_any_form(session, method, params, options, is_dialect=True)
+                exchange: Any = self._exchange_in_any_form if self.legacy_forms else self.exchange
+                raw, id = await exchange(session, method, params, options, is_dialect=True)
                 if raw.__class__ is not Raw:
                     return raw
             else:
@@ -390,25 +391,24 @@ class CallRunner:
 
     def decode(self, method: str, raw: Raw, id: int) -> Any:
         """Decode a result into the dialect. `id` is that of the request, for errors."""
-        problems: list[ResultProblem] = []
+        found: list[ResultProblem] = []
         try:
-            limit = self._connection.limits.result_problems
-            result = self._find_decoder(method)(raw, problems, limit, self._newer[method])
+            result = self._decoder_of(method)(raw, found, self._connection.limits.result_problems, self._newer[method])
         except DecodeError as error:
             raise to_protocol_error(error).attach_call(method, id) from error
         except ProtocolError as error:
             raise error.attach_call(method, id) from None
         if self._connection.heads is not None and method == "tools/list":
             result.tools = self._connection.heads.register_tools(result.tools, self._incoming.report)
-        if self._incoming.is_strict and (faults := [each for each in problems if not each.is_allowed]):
+        if self._incoming.is_strict and (faults := [each for each in found if not each.is_allowed]):
             raise ProtocolError(str(faults[0])).attach_call(method, id)
-        for problem in problems:
+        for problem in found:
             kind = DiagnosticKind.TOLERATED if problem.is_tolerated else DiagnosticKind.INVALID_DATA
             self._incoming.report(Diagnostic(kind, str(problem), method, params=problem.value))
         drop_unsafe_icons(method, result, self._incoming.report)
         return result
 
-    def _find_decoder(self, method: str) -> ResultDecoder:
+    def _decoder_of(self, method: str) -> ResultDecoder:
         key = (method, self._connection.server.revision)
         decoder = self._decoders.get(key)
         if decoder is None:

@@ -239,7 +239,7 @@ def test_the_command_serves_the_servers_of_mcp_1(tmp_path: Path, capfd: pytest.C
     program = tmp_path / "program.py"
     program.write_text(
         "from typedmcp_mcp1.server.fastmcp import FastMCP\nmcp = FastMCP('x')\n@mcp.tool()\n"
-        "def add(a: int, b: int) -> int:\n    return a + b\n"
+        "def add(a: int, b: int) -> int:\n    return a + b\nserver = mcp\n"
     )
     assert run_command_line(["call", str(program), "add", "a=1", "b=2"]) == 0
     assert run_command_line(["list", str(program)]) == 0

@@ -37,7 +37,9 @@ def find_server(text: str) -> tuple[ServerReference, object | None]:
     there are several servers, or if the named object is not a server.
     """
     reference = require_reference(text)
-    names = {name: _to_config(value) for name, value in vars(_load(reference)).items()}
+    names = vars(_load(reference))
+    made = {id(value): _to_config(value) for value in names.values()}  # one for an object with several names
+    names = {name: made[id(value)] for name, value in names.items()}
     if reference.name is not None:
         return reference, _named_server(reference, names)
     found = {name: value for name in _USUAL_NAMES if _is_server(value := names.get(name))}
